@@ -1,0 +1,123 @@
+use model::{Final, Message, MessageId, PeerId, PeerMessageId, ReceiptState, Step, Timestamp};
+use std::sync::Arc;
+
+/// The writes of a run of events: one transaction, all or nothing.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// New messages (and new receipts of ours), by growing id: table `messages`.
+    pub accepted: Vec<Arc<Message>>,
+    /// Messages whose content was replaced: table `messages`.
+    pub replaced: Vec<Arc<Message>>,
+    /// Messages given to links in this run; one row of table `handed`, under `handed_seq`.
+    pub handed: Vec<Handed>,
+    /// The number of this run's `handed` row; grows.
+    pub handed_seq: u64,
+    /// `handed` rows of which every message has moved on.
+    pub handed_done: Vec<u64>,
+    /// States of messages that wait for something: table `progress`. At most one per message.
+    pub progress: Vec<(MessageId, Progress)>,
+    /// Messages that ended: moved from `messages` and `progress` to `finished`.
+    pub finished: Vec<(MessageId, Final)>,
+    /// Receipts of ours that are done with: removed from `messages` and `progress` without a final record.
+    pub dropped: Vec<MessageId>,
+    /// The next id to be given out after this run; persisted so that no id is ever used twice.
+    pub next_id: MessageId,
+}
+
+impl Batch {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accepted.is_empty()
+            && self.replaced.is_empty()
+            && self.handed.is_empty()
+            && self.handed_done.is_empty()
+            && self.progress.is_empty()
+            && self.finished.is_empty()
+            && self.dropped.is_empty()
+    }
+}
+
+/// A message was given to a link: from here until its outcome is recorded, a crash leaves it uncertain.
+///
+/// One row of table `handed` holds all of a run's, so that a hand-over costs a few octets and not a row of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// The message.
+    pub id: MessageId,
+    /// Which attempt, from 1. A row counts only while the message's recorded attempts are fewer.
+    pub attempt: u16,
+    /// The leg that was tried.
+    pub leg: u8,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a message waits for; the part of its state that must survive a restart and is not in the message itself.
+///
+/// A message without a progress record is queued for its first leg (or held, if its verdict says so) with no attempt
+/// made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// What it waits for.
+    pub waiting: Waiting,
+    /// Attempts made so far, over all legs.
+    pub attempts: u16,
+    /// The leg in use: index into the forward verdict.
+    pub leg: u8,
+    /// Parts that the peer has taken, where the message was sent in parts or waits for a receipt.
+    pub parts: Vec<Part>,
+    /// Its steps so far, the acceptance left out.
+    pub steps: Vec<Step>,
+}
+
+/// What a message waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Its turn in its peer's queue.
+    Queued,
+    /// The next attempt.
+    Deferred {
+        /// When.
+        until: Timestamp,
+    },
+    /// To be routed (again).
+    Held {
+        /// When.
+        until: Timestamp,
+    },
+    /// Somebody to settle the doubt whether the peer has it.
+    Uncertain {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A receipt from this peer.
+    Receipt {
+        /// The peer that took the message.
+        peer: PeerId,
+        /// When it took it.
+        since: Timestamp,
+    },
+}
+
+/// One part of a message, as the peer took it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The peer's id; may be empty.
+    pub id: PeerMessageId,
+    /// The last receipt for it, if one came.
+    pub state: Option<ReceiptState>,
+}
+
+/// A message as it is found on disk at start.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The message.
+    pub message: Message,
+    /// Its progress record, if there is one.
+    pub progress: Option<Progress>,
+    /// The newest hand-over on record, if there is one; the engine compares its attempt with the progress.
+    pub handed: Option<Handed>,
+    /// The `handed` row that the hand-over is in.
+    pub handed_seq: u64,
+}

@@ -1,0 +1,125 @@
+use crate::{Batch, ReplyTo};
+use model::{LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal, Timestamp};
+use std::sync::Arc;
+
+/// What [`crate::Engine`] wants done, and when: the commands leave after the batch is durable, not before.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// What is to be written, as one transaction.
+    pub batch: Batch,
+    /// What may leave once it is.
+    pub commands: Vec<Command>,
+}
+
+impl Output {
+    /// Whether there is nothing to write and nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.batch.is_empty() && self.commands.is_empty()
+    }
+}
+
+/// Something to be done in the world.
+#[derive(Debug)]
+pub enum Command {
+    /// Hand a message to a link. Every one is answered by exactly one [`crate::Event::Outcome`], or by the
+    /// [`crate::Event::LinkDown`] of its link.
+    Send {
+        /// The link.
+        link: LinkId,
+        /// The message.
+        message: Arc<Message>,
+        /// Which of its legs (index into the forward verdict); 0 for receipts.
+        leg: u8,
+        /// Parts that the peer already has: begin with the one after these.
+        taken: u16,
+        /// Whether the peer is to be asked for a receipt.
+        want_receipt: bool,
+    },
+    /// Answer a request.
+    Answer {
+        /// Whom.
+        to: ReplyTo,
+        /// What.
+        answer: Answer,
+    },
+    /// Ask the peer what became of a message (query_sm). Answered by [`crate::Event::Told`].
+    Ask {
+        /// A link of the peer's.
+        link: LinkId,
+        /// Our id.
+        id: MessageId,
+        /// The peer's id.
+        peer_id: PeerMessageId,
+        /// The message, for the source address that a query must carry.
+        message: Arc<Message>,
+        /// Its leg.
+        leg: u8,
+    },
+    /// Read messages that are no longer in memory; each is answered by [`crate::Event::Loaded`].
+    Load {
+        /// Which.
+        ids: Vec<MessageId>,
+    },
+    /// Ask the routing chain again. Answered by [`crate::Event::Rerouted`].
+    Reroute {
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// Look for a message that is not in memory among the finished ones and answer the query from there.
+    LookUp {
+        /// Whose query it is; others' messages are unknown to it.
+        origin: model::PeerId,
+        /// Which message.
+        id: MessageId,
+        /// The source that must match, unless `None`.
+        source: Option<model::Address>,
+        /// What to answer if it is found: `None` for a query (answer its state), or a refusal for cancel and
+        /// replace, which come too late.
+        too_late: Option<Refusal>,
+        /// Whom to answer.
+        to: ReplyTo,
+    },
+    /// An intermediate notice or receipt fact for observers (metrics); carries no promise.
+    Observed(Observation),
+}
+
+/// Facts for metrics; nothing depends on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Observation {
+    /// A receipt matched no message and its parking time is over.
+    ReceiptUnmatched,
+    /// A receipt repeated what was known.
+    ReceiptRepeated,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Accepted, and on disk.
+    Accepted(MessageId),
+    /// submit_multi: one result per message, in their order; accepted ones are on disk.
+    AcceptedMany(Vec<Result<MessageId, Refusal>>),
+    /// Not accepted, or not possible.
+    Refused(Refusal),
+    /// Cancelled or replaced, and on disk.
+    Done,
+    /// The state of a message.
+    State(QueriedState),
+    /// The receipt is recorded (or is parked, being unknown as yet).
+    ReceiptTaken,
+}
+
+/// What query_sm is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueriedState {
+    /// The message.
+    pub id: MessageId,
+    /// Its state.
+    pub state: ReceiptState,
+    /// When it ended, if it did.
+    pub final_at: Option<Timestamp>,
+    /// The network's error code, 0 where there is none.
+    pub error: u8,
+}
+

@@ -1,0 +1,164 @@
+use crate::PeerSettings;
+use model::{Address, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest, Routed, Text, Timestamp};
+use std::sync::Arc;
+
+/// Where an answer goes: a link, and the link's own mark for the request (an SMPP sequence number, for instance).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ReplyTo {
+    /// The link that asked.
+    pub link: LinkId,
+    /// The link's mark for the request; the engine only hands it back.
+    pub token: u64,
+}
+
+/// Something that happened. The only way to change the state of a message.
+#[derive(Debug)]
+pub enum Event {
+    /// A peer was added to the configuration, or its settings changed.
+    Peer(PeerSettings),
+    /// A link is bound and takes messages for `peer`: at most `window` unanswered at a time.
+    LinkUp {
+        /// The link.
+        link: LinkId,
+        /// Whose it is.
+        peer: PeerId,
+        /// How many messages may be unanswered on it; at least 1.
+        window: u32,
+    },
+    /// A link is gone. What was sent on it and not reported back by an [`Event::Outcome`] becomes uncertain.
+    LinkDown {
+        /// The link.
+        link: LinkId,
+    },
+    /// A link that lives takes nothing new (it is unbinding, or its window was closed by the peer).
+    LinkPaused {
+        /// The link.
+        link: LinkId,
+    },
+    /// A submission, judged and routed; answered by [`crate::Answer::Accepted`] or a refusal once it is durable.
+    Accept {
+        /// The message; its id and time of acceptance are still to be set.
+        message: Box<Message>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// One submission to several destinations (submit_multi): accepted or refused one by one, answered once by
+    /// [`crate::Answer::AcceptedMany`], ids counting up in the order of the messages.
+    AcceptMany {
+        /// The messages.
+        messages: Vec<Message>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// How the hand-over of a message on a link ended. May come after [`Outcome::Unanswered`] for the same message and
+    /// link, when the answer was late; it then settles the doubt.
+    Outcome {
+        /// The link it was sent on.
+        link: LinkId,
+        /// The message.
+        id: MessageId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A peer sent a receipt. Answered by [`crate::Answer::ReceiptTaken`] once what follows from it is durable.
+    Receipt {
+        /// The peer that sent it.
+        peer: PeerId,
+        /// What it says.
+        receipt: Receipt,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The answer to [`crate::Command::Ask`]: the state that the peer told, `None` when it does not know the message.
+    Told {
+        /// The message.
+        id: MessageId,
+        /// The peer's word, in the shape of a receipt.
+        receipt: Option<Receipt>,
+    },
+    /// The submitter asks for a message's state (query_sm). Answered by [`crate::Answer::State`] or a refusal.
+    Query {
+        /// Who asks; others' messages are unknown to it.
+        origin: PeerId,
+        /// Which message.
+        id: MessageId,
+        /// The source that the submission carried; must match. `None` skips the check.
+        source: Option<Address>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The submitter cancels one message (cancel_sm with an id). Answered by [`crate::Answer::Done`] or a refusal.
+    Cancel {
+        /// Who asks; others' messages are unknown to it.
+        origin: PeerId,
+        /// Which message.
+        id: MessageId,
+        /// The source that the submission carried; must match. `None` skips the check.
+        source: Option<Address>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The submitter cancels all its waiting messages from a source to a destination (cancel_sm without an id).
+    CancelMatching {
+        /// Who asks.
+        origin: PeerId,
+        /// Source of the submissions.
+        source: Address,
+        /// Destination of the submissions.
+        destination: Address,
+        /// Only this service type; any when empty.
+        service_type: bytes::Bytes,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The submitter replaces the text of a waiting message (replace_sm). Answered by [`crate::Answer::Done`].
+    Replace {
+        /// Who asks; others' messages are unknown to it.
+        origin: PeerId,
+        /// Which message.
+        id: MessageId,
+        /// The source that the submission carried; must match.
+        source: Address,
+        /// The new octets; data coding and UDHI stay as they were.
+        text: Text,
+        /// A new schedule, where given.
+        scheduled: Option<Timestamp>,
+        /// A new end of validity, where given.
+        expires_at: Option<Timestamp>,
+        /// Receipts wanted from now on.
+        receipts: ReceiptRequest,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The answer to [`crate::Command::Load`]; `None` when the store has no such message.
+    Loaded {
+        /// The message asked for.
+        id: MessageId,
+        /// Its content.
+        message: Option<Arc<Message>>,
+    },
+    /// The answer to [`crate::Command::Reroute`].
+    Rerouted {
+        /// The message.
+        id: MessageId,
+        /// The new verdict.
+        routed: Routed,
+    },
+    /// Free disk space went below (or came back above) the watermark: while low, submissions are refused and
+    /// delivery goes on.
+    Disk {
+        /// Below the watermark.
+        low: bool,
+    },
+    /// An admin settles what is uncertain: send it again, or give it up.
+    Settle {
+        /// The message.
+        id: MessageId,
+        /// Send it again; otherwise it ends as unknown.
+        again: bool,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// Shutdown has begun: nothing new is accepted or dispatched; outcomes still count.
+    Drain,
+}

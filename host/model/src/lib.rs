@@ -1,0 +1,25 @@
+//! The words that every room of the house shares.
+//!
+//! Nothing here does I/O, reads a clock or knows a protocol. A word means one thing in the whole project; the
+//! glossary of ARCHITECTURE.md is the authority.
+#![forbid(unsafe_code)]
+
+mod address;
+mod directory;
+mod id;
+mod message;
+mod outcome;
+mod receipt;
+mod time;
+mod trace;
+mod verdict;
+
+pub use address::{Address, AddressBytes};
+pub use directory::{Directory, DirectoryFull};
+pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId};
+pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
+pub use outcome::{ErrorClass, Outcome, Refusal};
+pub use receipt::{Receipt, ReceiptState};
+pub use time::{Moment, Now, Timestamp};
+pub use trace::{Final, FinalState, Step, StepKind};
+pub use verdict::{DecidedBy, Leg, RejectReason, Routed, Verdict};

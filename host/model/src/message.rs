@@ -1,0 +1,145 @@
+use crate::{Address, MessageId, PeerId, PeerMessageId, ReceiptState, Routed, Timestamp};
+use bytes::Bytes;
+
+/// How urgent a message is, 0 (bulk) to 3 (very urgent), as SMPP 3.4 §5.2.14 has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// How many levels there are.
+    pub const LEVELS: usize = 4;
+
+    /// A priority from a wire octet; what is above 3 counts as 3.
+    #[must_use]
+    pub fn new(level: u8) -> Self {
+        Self(level.min(3))
+    }
+
+    /// The level, 0 to 3.
+    #[must_use]
+    pub fn level(self) -> u8 {
+        self.0
+    }
+}
+
+/// Which receipts the submitter asked for (SMPP registered_delivery, §5.2.17).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ReceiptRequest {
+    /// A receipt when the message was delivered.
+    pub on_success: bool,
+    /// A receipt when it finally was not.
+    pub on_failure: bool,
+    /// Notices on the way as well (intermediate notification).
+    pub intermediate: bool,
+}
+
+impl ReceiptRequest {
+    /// No receipts of any kind.
+    pub const NONE: Self = Self { on_success: false, on_failure: false, intermediate: false };
+    /// A receipt for either outcome.
+    pub const FINAL: Self = Self { on_success: true, on_failure: true, intermediate: false };
+
+    /// Whether any receipt at all is wanted.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.on_success || self.on_failure || self.intermediate
+    }
+
+    /// Packs the three answers into bits 0, 1 and 2.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        u8::from(self.on_success) | u8::from(self.on_failure) << 1 | u8::from(self.intermediate) << 2
+    }
+
+    /// Reads what [`ReceiptRequest::bits`] packed.
+    #[must_use]
+    pub fn from_bits(bits: u8) -> Self {
+        Self { on_success: bits & 1 != 0, on_failure: bits & 2 != 0, intermediate: bits & 4 != 0 }
+    }
+}
+
+/// The user data of a message, as the sender encoded it; a relay never changes it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Text {
+    /// The octets: SMPP short_message or message_payload, UDH included where `udhi` says so.
+    pub octets: Bytes,
+    /// Data coding scheme (SMPP §5.2.19).
+    pub data_coding: u8,
+    /// The octets begin with a user data header.
+    pub udhi: bool,
+    /// The sender used message_payload; over 254 octets there is no other way.
+    pub payload: bool,
+}
+
+/// What a message is for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// An ordinary short message: MT from an account to the network, or MO the other way.
+    #[default]
+    Text,
+    /// A receipt of ours for an accepted message, on its way back to the submitter.
+    Receipt(Box<ReceiptText>),
+}
+
+/// What a receipt of ours says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReceiptText {
+    /// The message it speaks of.
+    pub of: MessageId,
+    /// What became of it.
+    pub state: ReceiptState,
+    /// Not the last word (SMPP intermediate notification).
+    pub intermediate: bool,
+    /// The network's error code, 0 where there is none; three decimal digits in the text form.
+    pub error: u16,
+    /// The peer's SMPP network_error_code, where it gave one: type and code.
+    pub network_error: Option<[u8; 3]>,
+    /// When the message was accepted.
+    pub submitted_at: Timestamp,
+    /// When it reached its state, by the operator's clock where the operator told.
+    pub done_at: Timestamp,
+    /// Parts in all, and parts delivered.
+    pub parts: (u16, u16),
+    /// The upstream's id of the message, for the record.
+    pub peer_id: PeerMessageId,
+}
+
+/// One short message and all that its acceptance fixed. Immutable but for [replacement](https://smpp.org) of its
+/// text by its submitter; what changes as it moves is in the engine and in the `progress` table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Message {
+    /// Given by the engine at acceptance; zero before.
+    pub id: MessageId,
+    /// What it is for.
+    pub kind: Kind,
+    /// The peer it came from; the account that pays for it and gets its receipts.
+    pub origin: PeerId,
+    /// Who sent it, as the submitter wrote it.
+    pub source: Address,
+    /// Who is to get it, as the submitter wrote it.
+    pub destination: Address,
+    /// SMPP service_type, at most 5 octets; mostly empty.
+    pub service_type: Bytes,
+    /// SMPP protocol_id / TP-PID.
+    pub protocol_id: u8,
+    /// esm_class bits 5-2 (message type) and 7 (reply path) as submitted, the UDHI bit left out.
+    pub esm_class: u8,
+    /// Urgency.
+    pub priority: Priority,
+    /// Receipts wanted.
+    pub receipts: ReceiptRequest,
+    /// A waiting message of the same origin, source, destination and service is to be replaced.
+    pub replace_if_present: bool,
+    /// The user data.
+    pub text: Text,
+    /// SMPP TLVs that are passed on as they came: each two octets tag, two octets length, value.
+    pub tlvs: Bytes,
+    /// When it was accepted; set by the engine.
+    pub accepted_at: Timestamp,
+    /// Not to be delivered before (SMPP schedule_delivery_time).
+    pub scheduled: Option<Timestamp>,
+    /// Not to be delivered after. Always set: the account's default where the submitter gave none.
+    pub expires_at: Timestamp,
+    /// How it was routed: legs in order, plugin version and note. Its ranks and weights are settled by the engine.
+    pub routed: Routed,
+}

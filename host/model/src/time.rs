@@ -1,0 +1,74 @@
+use serde::{Deserialize, Serialize};
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// Wall-clock time: milliseconds since the Unix epoch, UTC. For stamps that people and peers read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+/// Monotonic time: milliseconds since some moment before the process started. For everything that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(pub u64);
+
+/// The time, as it is handed into pure code: the wall for stamps, the monotonic clock for deadlines.
+///
+/// A jump of the wall clock therefore changes what is written in a trace, and nothing that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Now {
+    /// Wall-clock time.
+    pub wall: Timestamp,
+    /// Monotonic time.
+    pub mono: Moment,
+}
+
+impl Now {
+    /// The moment at which the wall clock will show `at`, if nobody moves it; now, when that has passed.
+    #[must_use]
+    pub fn moment_of(&self, at: Timestamp) -> Moment {
+        Moment(self.mono.0.saturating_add(at.0.saturating_sub(self.wall.0)))
+    }
+
+    /// What the wall clock will show at `at`, if nobody moves it.
+    #[must_use]
+    pub fn wall_of(&self, at: Moment) -> Timestamp {
+        if at >= self.mono {
+            Timestamp(self.wall.0.saturating_add(at.0 - self.mono.0))
+        } else {
+            Timestamp(self.wall.0.saturating_sub(self.mono.0 - at.0))
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(millis(duration)))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(millis(duration)))
+    }
+}
+
+impl Sub for Moment {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Sub for Timestamp {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
