@@ -14,7 +14,8 @@ pub struct Batch {
     pub handed_seq: u64,
     /// `handed` rows of which every message has moved on.
     pub handed_done: Vec<u64>,
-    /// States of messages that wait for something: table `progress`. At most one per message.
+    /// States of messages that wait for something: table `progress`. Where a message has several, the last one counts;
+    /// a message that also stands in `finished` or `dropped` has ended.
     pub progress: Vec<(MessageId, Progress)>,
     /// Messages that ended: moved from `messages` and `progress` to `finished`.
     pub finished: Vec<(MessageId, Final)>,

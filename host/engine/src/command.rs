@@ -80,17 +80,6 @@ pub enum Command {
         /// Whom to answer.
         to: ReplyTo,
     },
-    /// An intermediate notice or receipt fact for observers (metrics); carries no promise.
-    Observed(Observation),
-}
-
-/// Facts for metrics; nothing depends on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Observation {
-    /// A receipt matched no message and its parking time is over.
-    ReceiptUnmatched,
-    /// A receipt repeated what was known.
-    ReceiptRepeated,
 }
 
 /// The answer to a request.
@@ -122,4 +111,3 @@ pub struct QueriedState {
     /// The network's error code, 0 where there is none.
     pub error: u8,
 }
-

@@ -1,5 +1,7 @@
 use crate::PeerSettings;
-use model::{Address, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest, Routed, Text, Timestamp};
+use model::{
+    Address, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest, Routed, Text, Timestamp,
+};
 use std::sync::Arc;
 
 /// Where an answer goes: a link, and the link's own mark for the request (an SMPP sequence number, for instance).

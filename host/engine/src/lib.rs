@@ -5,12 +5,29 @@
 //! durable**. That order is the promise of the whole appliance: nobody is told anything that a power cut could undo.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod batch;
 mod command;
+mod dispatch;
+mod engine;
 mod event;
+mod index;
+mod lane;
+mod ledger;
+mod outcome;
+mod peer;
+mod random;
+mod receipts;
+mod recover;
+mod requests;
 mod settings;
+mod slab;
+mod status;
+mod timer;
 
 pub use batch::{Batch, Handed, Part, Progress, Recovered, Waiting};
-pub use command::{Answer, Command, Observation, Output, QueriedState};
+pub use command::{Answer, Command, Output, QueriedState};
+pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
 pub use settings::{PeerSettings, Settings, Uncertainty};
+pub use status::{Brake, Doing, MessageStatus, PeerStatus};

@@ -32,6 +32,8 @@ pub struct PeerSettings {
     pub uncertain_limit: Duration,
     /// Whether the peer sends receipts at all. If not, its taking a message over is the end of it.
     pub receipts: bool,
+    /// Whether its taking a message over is delivery: true for accounts, whose ESMEs are the addressee.
+    pub addressee: bool,
     /// How long to wait for a receipt before the message ends as unknown.
     pub receipt_limit: Duration,
     /// Waits between attempts after a temporary failure; the last one repeats until the validity ends.
@@ -53,6 +55,7 @@ impl PeerSettings {
             uncertainty: Uncertainty::default(),
             uncertain_limit: Duration::from_secs(3600),
             receipts: true,
+            addressee: false,
             receipt_limit: Duration::from_secs(3 * 86_400),
             retry: [10, 30, 60, 300, 900, 3600].map(Duration::from_secs).to_vec(),
             max_attempts: 0,
@@ -67,6 +70,9 @@ pub struct Settings {
     pub body_cache: usize,
     /// How long a receipt that matches nothing is parked, waiting for an answer that it has overtaken.
     pub receipt_parking: Duration,
+    /// How long the peer's receipt goes unanswered while it is parked: most overtake by milliseconds, and an answer
+    /// promises that the receipt cannot be lost.
+    pub receipt_patience: Duration,
     /// How many receipts may be parked.
     pub receipt_parking_limit: usize,
     /// The farthest ahead that a delivery may be scheduled.
@@ -88,6 +94,7 @@ impl Default for Settings {
         Self {
             body_cache: 64 << 20,
             receipt_parking: Duration::from_secs(300),
+            receipt_patience: Duration::from_secs(5),
             receipt_parking_limit: 100_000,
             longest_schedule: Duration::from_secs(366 * 86_400),
             longest_validity: Duration::from_secs(14 * 86_400),

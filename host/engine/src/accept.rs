@@ -1,0 +1,296 @@
+//! From a submission to a place in a queue.
+
+use crate::engine::Engine;
+use crate::slab::{Entry, NONE, Slot, State, flag};
+use crate::timer::Timer;
+use crate::{Answer, Command, Output, ReplyTo};
+use model::{
+    FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed, StepKind,
+    Verdict,
+};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+impl Engine {
+    pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
+        let answer = match self.accept(now, message, out) {
+            Ok(id) => Answer::Accepted(id),
+            Err(refusal) => Answer::Refused(refusal),
+        };
+        out.commands.push(Command::Answer { to: reply, answer });
+    }
+
+    pub(crate) fn accept_many(&mut self, now: Now, messages: Vec<Message>, reply: ReplyTo, out: &mut Output) {
+        let results = messages.into_iter().map(|message| self.accept(now, message, out)).collect();
+        out.commands.push(Command::Answer { to: reply, answer: Answer::AcceptedMany(results) });
+    }
+
+    fn accept(&mut self, now: Now, mut message: Message, out: &mut Output) -> Result<MessageId, Refusal> {
+        let judged = self.judge(now, &mut message);
+        if judged.is_err() {
+            self.totals.refused += 1;
+        }
+        let leg = judged?;
+        if message.replace_if_present {
+            self.remove_replaced(now, &message, out);
+        }
+        self.totals.accepted += 1;
+        Ok(self.admit(now, message, leg, out))
+    }
+
+    /// Whether a submission may come in; the index of its first leg.
+    fn judge(&mut self, now: Now, message: &mut Message) -> Result<u8, Refusal> {
+        if self.draining {
+            return Err(Refusal::ShuttingDown);
+        }
+        if message.expires_at <= now.wall {
+            return Err(Refusal::Expired);
+        }
+        message.expires_at = message.expires_at.min(now.wall + self.settings.longest_validity);
+        if let Some(scheduled) = message.scheduled {
+            if scheduled > now.wall + self.settings.longest_schedule || scheduled >= message.expires_at {
+                return Err(Refusal::BadSchedule);
+            }
+            if scheduled <= now.wall {
+                message.scheduled = None;
+            }
+        }
+        let leg = match &mut message.routed.verdict {
+            Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
+            Verdict::Hold(_) => 0,
+            Verdict::Forward(legs) => {
+                self.settle_legs(legs);
+                if legs.is_empty() {
+                    return Err(Refusal::Rejected(RejectReason::NoRoute));
+                }
+                self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)?
+            }
+        };
+        if self.disk_low || self.live() as u64 >= self.settings.waiting_limit {
+            return Err(Refusal::QueueFull);
+        }
+        Ok(leg)
+    }
+
+    /// Puts legs into the order in which they are tried: by rank, and within a rank by lot, so that each is first as
+    /// often as its weight says. Legs to peers that are not configured are left out.
+    pub(crate) fn settle_legs(&mut self, legs: &mut Vec<Leg>) {
+        if legs.len() > 1 || legs.iter().any(|leg| !self.is_configured(leg.peer)) {
+            legs.retain(|leg| self.is_configured(leg.peer));
+            legs.truncate(usize::from(u8::MAX));
+            legs.sort_by_key(|leg| leg.rank);
+            let mut start = 0;
+            while start < legs.len() {
+                let rank = legs[start].rank;
+                let end = start + legs[start..].iter().take_while(|leg| leg.rank == rank).count();
+                for first in start..end {
+                    let total: u64 = legs[first..end].iter().map(|leg| u64::from(leg.weight.max(1))).sum();
+                    let mut lot = self.random.below(total);
+                    let chosen = legs[first..end].iter().position(|leg| {
+                        let weight = u64::from(leg.weight.max(1));
+                        let hit = lot < weight;
+                        lot = lot.saturating_sub(weight);
+                        hit
+                    });
+                    legs.swap(first, first + chosen.unwrap_or(0));
+                }
+                start = end;
+            }
+        }
+    }
+
+    fn is_configured(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.0 as usize).is_some_and(|peer| peer.configured)
+    }
+
+    fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
+        legs.iter()
+            .position(|leg| {
+                self.peers
+                    .get(leg.peer.0 as usize)
+                    .is_some_and(|peer| peer.queued + peer.deferred < peer.settings.queue_limit)
+            })
+            .and_then(|index| u8::try_from(index).ok())
+    }
+
+    /// Gives a message its id and its place. What it takes to refuse it has been looked at before.
+    pub(crate) fn admit(&mut self, now: Now, mut message: Message, leg: u8, out: &mut Output) -> MessageId {
+        let id = self.next_id;
+        self.next_id = MessageId(id.0 + 1);
+        message.id = id;
+        message.accepted_at = now.wall;
+        let message = Arc::new(message);
+        out.batch.accepted.push(message.clone());
+        let slot = self.enter(now, &message, leg);
+        self.cache(slot, message.clone());
+        self.fresh.push(slot);
+        match (&message.routed.verdict, message.scheduled) {
+            (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
+            (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
+            (_, None) => self.join_queue(now, slot, &message),
+        }
+        id
+    }
+
+    /// Makes the entry of a message and puts it into the indexes, but in no queue yet.
+    pub(crate) fn enter(&mut self, now: Now, message: &Arc<Message>, leg: u8) -> Slot {
+        let own_receipt = matches!(message.kind, Kind::Receipt(_));
+        let peer = match &message.routed.verdict {
+            Verdict::Forward(legs) => legs.get(usize::from(leg)).map_or(message.origin, |leg| leg.peer),
+            Verdict::Hold(_) | Verdict::Reject(_) => message.origin,
+        };
+        self.peer_mut(peer);
+        let mut entry = Entry {
+            id: message.id,
+            expires: now.moment_of(message.expires_at),
+            origin: message.origin,
+            peer,
+            accepted: u32::try_from(message.accepted_at.0 / 1000).unwrap_or(u32::MAX),
+            leg,
+            priority: message.priority.level(),
+            service: service_hash(&message.service_type),
+            link: NONE,
+            ..Entry::blank()
+        };
+        entry.set(flag::OWN_RECEIPT, own_receipt);
+        entry.set_receipts(message.receipts);
+        if !own_receipt {
+            entry.pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
+        }
+        let slot = self.slab.insert(entry);
+        self.ids.insert(&self.slab, slot);
+        if !own_receipt {
+            self.pairs.insert(&mut self.slab, slot);
+        }
+        slot
+    }
+
+    /// Puts a new arrival at the tail of its peer's queue.
+    pub(crate) fn join_queue(&mut self, now: Now, slot: Slot, message: &Message) {
+        let entry = &mut self.slab[slot];
+        entry.state = State::Queued;
+        let (peer, priority) = (entry.peer, usize::from(entry.priority));
+        let state = &mut self.peers[peer.0 as usize];
+        state.queued += 1;
+        state.lanes[priority].push(&mut self.slab, slot);
+        self.mark(peer.0);
+        self.watch_longest_wait(now, slot, message);
+    }
+
+    /// Sets the timer for a leg that may only wait so long.
+    pub(crate) fn watch_longest_wait(&mut self, now: Now, slot: Slot, message: &Message) {
+        let Verdict::Forward(legs) = &message.routed.verdict else { return };
+        let leg = usize::from(self.slab[slot].leg);
+        if let Some(wait) = legs.get(leg).and_then(|leg| leg.longest_wait)
+            && leg + 1 < legs.len()
+        {
+            let due = now.mono + wait;
+            self.slab[slot].due = due;
+            self.timers.set(due, Timer::Message(slot, self.slab[slot].id));
+        }
+    }
+
+    /// Keeps a message until `until`, when it goes to its queue.
+    pub(crate) fn defer(&mut self, slot: Slot, until: Moment) {
+        let entry = &mut self.slab[slot];
+        entry.state = State::Deferred;
+        entry.due = until;
+        let id = entry.id;
+        self.timers.set(until, Timer::Message(slot, id));
+        self.peer_of(slot).deferred += 1;
+    }
+
+    /// Keeps a message until `until`, when it is routed again.
+    pub(crate) fn hold(&mut self, slot: Slot, until: Moment) {
+        let entry = &mut self.slab[slot];
+        entry.state = State::Held;
+        entry.due = until;
+        let id = entry.id;
+        self.timers.set(until, Timer::Message(slot, id));
+    }
+
+    /// Ends what waits for the same origin, source, destination and service (SMPP 3.4 §5.2.18).
+    fn remove_replaced(&mut self, now: Now, message: &Message, out: &mut Output) {
+        let pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
+        let service = service_hash(&message.service_type);
+        for slot in self.pairs.all(&self.slab, pair) {
+            let entry = &self.slab[slot];
+            let waits = matches!(entry.state, State::Queued | State::Deferred | State::Held | State::Routing);
+            if waits && entry.service == service && entry.origin == message.origin {
+                self.step(now, slot, StepKind::Replaced);
+                self.end(now, slot, FinalState::Cancelled, None, out);
+            }
+        }
+    }
+
+    /// Asks the routing chain about a message whose hold is over.
+    pub(crate) fn ask_route(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        if let Some(message) = self.slab[slot].message.clone() {
+            self.slab[slot].state = State::Routing;
+            out.commands.push(Command::Reroute { message });
+        } else {
+            // Its timer is set once more; the answer comes long before.
+            self.load_if_missing(slot, out);
+            self.hold(slot, now.mono + std::time::Duration::from_secs(1));
+        }
+    }
+
+    /// The routing chain has decided anew.
+    pub(crate) fn rerouted(&mut self, now: Now, id: MessageId, mut routed: Routed, out: &mut Output) {
+        let Some(slot) = self.ids.get(&self.slab, id) else { return };
+        let (State::Routing, Some(old)) = (self.slab[slot].state, self.slab[slot].message.clone()) else {
+            return;
+        };
+        if let Verdict::Forward(legs) = &mut routed.verdict {
+            self.settle_legs(legs);
+            if legs.is_empty() {
+                routed.verdict = Verdict::Reject(RejectReason::NoRoute);
+            }
+        }
+        let mut message = Message::clone(&old);
+        message.routed = routed;
+        match &message.routed.verdict {
+            Verdict::Reject(_) => {
+                self.replace_content(slot, message, out);
+                self.end(now, slot, FinalState::Rejected, None, out);
+            }
+            Verdict::Hold(until) => {
+                let until = (*until).max(now.wall + std::time::Duration::from_secs(1));
+                self.step(now, slot, StepKind::Held { until });
+                self.replace_content(slot, message, out);
+                self.hold(slot, now.moment_of(until));
+                self.record(now, slot, out);
+            }
+            Verdict::Forward(legs) => {
+                let leg = self.first_leg_with_room(legs).unwrap_or(0);
+                let peer = legs[usize::from(leg)].peer;
+                self.step(now, slot, StepKind::Rerouted { peer });
+                let entry = &mut self.slab[slot];
+                entry.leg = leg;
+                entry.peer = peer;
+                let message = self.replace_content(slot, message, out);
+                self.requeue(slot);
+                self.watch_longest_wait(now, slot, &message);
+                self.record(now, slot, out);
+            }
+        }
+    }
+
+    /// Writes a message's content anew.
+    pub(crate) fn replace_content(&mut self, slot: Slot, message: Message, out: &mut Output) -> Arc<Message> {
+        let message = Arc::new(message);
+        out.batch.replaced.push(message.clone());
+        self.cache(slot, message.clone());
+        message
+    }
+}
+
+/// The service type in two octets; 0 only for the empty one.
+pub(crate) fn service_hash(service_type: &[u8]) -> u16 {
+    if service_type.is_empty() {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(service_type);
+    (hasher.finish() as u16).max(1)
+}

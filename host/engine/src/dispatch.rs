@@ -1,0 +1,173 @@
+//! From a place in a queue to a link.
+
+use crate::engine::Engine;
+use crate::peer::{Brake, InFlight};
+use crate::slab::{Slot, State, flag};
+use crate::timer::Timer;
+use crate::{Command, Handed, Output};
+use model::{FinalState, Moment, Now, Priority, StepKind, Verdict};
+
+/// How many messages are read back from the store at a time, and how few may be left at the front before more are.
+const LOAD_RUN: usize = 1024;
+const LOAD_LOW: usize = 512;
+
+impl Engine {
+    /// Sends what the peer's queue, links and pace allow.
+    pub(crate) fn dispatch(&mut self, now: Now, peer: u32, out: &mut Output) {
+        let index = peer as usize;
+        let brake = loop {
+            if self.peers[index].queued == 0 {
+                break Brake::Idle;
+            }
+            if self.draining {
+                break Brake::Draining;
+            }
+            if !self.peers[index].configured {
+                break Brake::NotConfigured;
+            }
+            let Some(link) = self.free_link(index) else {
+                break if self.peers[index].links.is_empty() { Brake::NoLink } else { Brake::Window };
+            };
+            if let Some(throttle) = &self.peers[index].throttle {
+                if now.mono < throttle.until {
+                    break Brake::Throttled { until: throttle.until };
+                }
+                if self.peers[index].in_flight >= u64::from(throttle.allowance) {
+                    break Brake::Window;
+                }
+            }
+            let Some((slot, priority)) = self.head(index) else { break Brake::Idle };
+            if self.slab[slot].expires <= now.mono {
+                self.end(now, slot, FinalState::Expired, None, out);
+                continue;
+            }
+            if self.slab[slot].message.is_none() {
+                self.load_if_missing(slot, out);
+                break Brake::Loading;
+            }
+            if let Some(bucket) = &mut self.peers[index].bucket
+                && let Err(until) = bucket.take(now.mono)
+            {
+                break Brake::Rate { until };
+            }
+            self.peers[index].lanes[priority].pop(&mut self.slab, slot);
+            self.peers[index].queued -= 1;
+            self.send(now, link, slot, out);
+        };
+        self.peers[index].brake = brake;
+        if self.peers[index].evicted > 0 && !self.peers[index].links.is_empty() {
+            self.load_ahead(index, out);
+        }
+        if let Brake::Rate { until } | Brake::Throttled { until } = brake {
+            self.wake_peer(peer, until);
+        }
+    }
+
+    fn wake_peer(&mut self, peer: u32, at: Moment) {
+        let state = &mut self.peers[peer as usize];
+        if state.wake.is_none_or(|earlier| earlier > at) {
+            state.wake = Some(at);
+            self.timers.set(at, Timer::Peer(peer));
+        }
+    }
+
+    /// The link of the peer's with the most room in its window.
+    fn free_link(&self, peer: usize) -> Option<u32> {
+        self.peers[peer]
+            .links
+            .iter()
+            .filter_map(|index| {
+                let link = self.links.get(*index as usize)?.as_ref()?;
+                let free = (link.window as usize).saturating_sub(link.in_flight.len());
+                (free > 0 && !link.paused).then_some((free, *index))
+            })
+            .max_by_key(|(free, index)| (*free, u32::MAX - *index))
+            .map(|(_, index)| index)
+    }
+
+    /// The most urgent, then oldest message of the peer's.
+    fn head(&mut self, peer: usize) -> Option<(Slot, usize)> {
+        (0..Priority::LEVELS)
+            .rev()
+            .find_map(|priority| Some((self.peers[peer].lanes[priority].peek(&mut self.slab)?, priority)))
+    }
+
+    fn load_ahead(&mut self, peer: usize, out: &mut Output) {
+        let mut ids = Vec::new();
+        for lane in &mut self.peers[peer].lanes {
+            lane.next_to_load(&mut self.slab, LOAD_LOW, LOAD_RUN, &mut ids);
+        }
+        if !ids.is_empty() {
+            out.commands.push(Command::Load { ids });
+        }
+    }
+
+    fn send(&mut self, now: Now, link_index: u32, slot: Slot, out: &mut Output) {
+        let Some(link) = self.links.get_mut(link_index as usize).and_then(Option::as_mut) else { return };
+        let entry = &mut self.slab[slot];
+        let Some(message) = entry.message.clone() else { return };
+        entry.state = State::Submitted;
+        entry.link = link_index;
+        entry.position = u32::try_from(link.in_flight.len()).unwrap_or(u32::MAX);
+        entry.attempts = entry.attempts.saturating_add(1);
+        entry.due = Moment(u64::MAX);
+        entry.set(flag::ASKED, false);
+        link.in_flight.push(InFlight { slot, seq: self.handed_seq, at: now.wall });
+        let peer = &mut self.peers[entry.peer.0 as usize];
+        peer.in_flight += 1;
+        let want_receipt = peer.settings.receipts && entry.receipts().any();
+        let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());
+        out.batch.handed.push(Handed { id: entry.id, attempt: entry.attempts, leg: entry.leg, at: now.wall });
+        out.commands.push(Command::Send {
+            link: link.id,
+            message,
+            leg: entry.leg,
+            taken: u16::try_from(taken).unwrap_or(u16::MAX),
+            want_receipt,
+        });
+        self.totals.submitted += 1;
+        if self.slab[slot].side.is_some() {
+            let (peer, attempt) = (self.slab[slot].peer, self.slab[slot].attempts);
+            self.step(now, slot, StepKind::Submitted { peer, attempt });
+        }
+    }
+
+    /// A queued message has waited for its leg as long as the route allows: the next one takes it.
+    pub(crate) fn waited_long_enough(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let Some(message) = self.slab[slot].message.clone() else {
+            self.load_if_missing(slot, out);
+            let (id, soon) = (self.slab[slot].id, now.mono + std::time::Duration::from_secs(1));
+            self.slab[slot].due = soon;
+            self.timers.set(soon, Timer::Message(slot, id));
+            return;
+        };
+        let slot = self.leave_queue(slot);
+        if !self.next_leg(now, slot, &message, out) {
+            self.requeue(slot);
+        }
+    }
+
+    /// Moves a message that stands in no queue to its next leg, if there is one.
+    pub(crate) fn next_leg(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        message: &model::Message,
+        out: &mut Output,
+    ) -> bool {
+        let Verdict::Forward(legs) = &message.routed.verdict else { return false };
+        let next = usize::from(self.slab[slot].leg) + 1;
+        let Some(leg) = legs.get(next) else { return false };
+        // Parts that one peer has cannot be completed by another: the next leg sends the whole message.
+        self.slab[slot].side().parts.clear();
+        self.step(now, slot, StepKind::NextLeg { peer: leg.peer });
+        let entry = &mut self.slab[slot];
+        entry.leg = u8::try_from(next).unwrap_or(u8::MAX);
+        entry.peer = leg.peer;
+        self.peer_mut(leg.peer);
+        self.requeue(slot);
+        self.watch_longest_wait(now, slot, message);
+        self.record(now, slot, out);
+        true
+    }
+}

@@ -1,0 +1,117 @@
+use crate::slab::{Slab, Slot, State, flag};
+use model::MessageId;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The waiting messages of one peer and priority, by age.
+///
+/// New messages come in arrival order and stand in a plain queue, four octets each. What comes back (throttled, retried,
+/// not sent) goes to its own place, not to the tail: it stands in a small ordered map beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    fifo: VecDeque<Slot>,
+    returned: BTreeMap<MessageId, Slot>,
+    ghosts: usize,
+    /// How many from the front of `fifo` have been looked at by [`Lane::next_to_load`].
+    looked_at: usize,
+}
+
+impl Lane {
+    /// A new arrival; its id is above all that came before.
+    pub(crate) fn push(&mut self, slab: &mut Slab, slot: Slot) {
+        slab[slot].set(flag::IN_FIFO, true);
+        self.fifo.push_back(slot);
+    }
+
+    /// Something older comes (back) to its place.
+    pub(crate) fn put_back(&mut self, slab: &Slab, slot: Slot) {
+        self.returned.insert(slab[slot].id, slot);
+    }
+
+    /// Takes out a message that stands in `returned`.
+    pub(crate) fn take_returned(&mut self, id: MessageId) -> bool {
+        self.returned.remove(&id).is_some()
+    }
+
+    /// One of the queue's slots has become a ghost. Once most are, they are cleared out.
+    pub(crate) fn ghosted(&mut self, slab: &mut Slab) {
+        self.ghosts += 1;
+        if self.ghosts > 4096 && self.ghosts * 2 > self.fifo.len() {
+            self.fifo.retain(|slot| {
+                let gone = slab[*slot].state == State::Ghost;
+                if gone {
+                    slab.remove(*slot);
+                }
+                !gone
+            });
+            self.ghosts = 0;
+            self.looked_at = 0;
+        }
+    }
+
+    fn drop_ghosts(&mut self, slab: &mut Slab) {
+        while let Some(slot) = self.fifo.front() {
+            if slab[*slot].state != State::Ghost {
+                break;
+            }
+            slab.remove(*slot);
+            self.fifo.pop_front();
+            self.ghosts = self.ghosts.saturating_sub(1);
+            self.looked_at = self.looked_at.saturating_sub(1);
+        }
+    }
+
+    /// The oldest message, left where it is.
+    pub(crate) fn peek(&mut self, slab: &mut Slab) -> Option<Slot> {
+        self.drop_ghosts(slab);
+        match (self.fifo.front(), self.returned.first_key_value()) {
+            (Some(front), Some((id, slot))) => Some(if *id < slab[*front].id { *slot } else { *front }),
+            (Some(front), None) => Some(*front),
+            (None, Some((_, slot))) => Some(*slot),
+            (None, None) => None,
+        }
+    }
+
+    /// Takes the oldest message, which [`Lane::peek`] has just named.
+    pub(crate) fn pop(&mut self, slab: &mut Slab, slot: Slot) {
+        if slab[slot].has(flag::IN_FIFO) {
+            self.fifo.pop_front();
+            self.looked_at = self.looked_at.saturating_sub(1);
+            slab[slot].set(flag::IN_FIFO, false);
+        } else {
+            self.returned.remove(&slab[slot].id);
+        }
+    }
+
+    /// Messages near the front whose content is not in memory and has not been asked for: they are to be read now.
+    /// Each place is looked at once.
+    pub(crate) fn next_to_load(
+        &mut self,
+        slab: &mut Slab,
+        low_water: usize,
+        run: usize,
+        found: &mut Vec<MessageId>,
+    ) {
+        if self.looked_at > low_water {
+            return;
+        }
+        let end = (self.looked_at + run).min(self.fifo.len());
+        for slot in self.fifo.range(self.looked_at..end) {
+            let entry = &mut slab[*slot];
+            if entry.state == State::Queued && entry.message.is_none() && !entry.has(flag::LOADING) {
+                entry.set(flag::LOADING, true);
+                found.push(entry.id);
+            }
+        }
+        self.looked_at = end;
+    }
+
+    /// The oldest live message, for the admin's "oldest age"; may skip over many ghosts.
+    pub(crate) fn oldest(&self, slab: &Slab) -> Option<Slot> {
+        let front = self.fifo.iter().copied().find(|slot| slab[*slot].state != State::Ghost);
+        match (front, self.returned.first_key_value()) {
+            (Some(front), Some((id, slot))) => Some(if *id < slab[front].id { *slot } else { front }),
+            (Some(front), None) => Some(front),
+            (None, returned) => returned.map(|(_, slot)| *slot),
+        }
+    }
+}

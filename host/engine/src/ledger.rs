@@ -1,0 +1,173 @@
+use crate::slab::Slot;
+use hashbrown::HashTable;
+use model::{Moment, PeerMessageId, Receipt, ReceiptState};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hasher};
+
+use crate::{Part, ReplyTo};
+
+/// Finds messages that wait for a receipt, by peer group and the peer's id.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiptIndex {
+    table: HashTable<(u64, Slot)>,
+    seed: u64,
+}
+
+impl ReceiptIndex {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { table: HashTable::new(), seed }
+    }
+
+    /// The key of a peer's id within a group: a keyed hash, since ids come from outside. Whoever finds a slot by it
+    /// compares the id itself.
+    pub(crate) fn key(&self, group: u32, id: &PeerMessageId) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed);
+        hasher.write_u32(group);
+        hasher.write(&id.0);
+        hasher.finish()
+    }
+
+    pub(crate) fn insert(&mut self, key: u64, slot: Slot) {
+        self.table.insert_unique(key, (key, slot), |(key, _)| *key);
+    }
+
+    pub(crate) fn remove(&mut self, key: u64, slot: Slot) {
+        if let Ok(found) = self.table.find_entry(key, |entry| *entry == (key, slot)) {
+            found.remove();
+        }
+    }
+
+    /// Slots under a key; more than one only if a peer gave one id twice.
+    pub(crate) fn find(&self, key: u64, matches: impl Fn(Slot) -> bool) -> Option<Slot> {
+        self.table.find(key, |(found, slot)| *found == key && matches(*slot)).map(|(_, slot)| *slot)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}
+
+/// A receipt that matches nothing yet: it may have overtaken its answer, or its answer was lost.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(crate) group: u32,
+    pub(crate) receipt: Receipt,
+    pub(crate) until: Moment,
+    /// The peer still waits for our answer to it.
+    pub(crate) reply: Option<(ReplyTo, Moment)>,
+}
+
+/// Parked receipts, findable by key, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Parking {
+    by_key: HashMap<u64, Vec<u64>>,
+    parked: HashMap<u64, (u64, Parked)>,
+    order: VecDeque<u64>,
+    next: u64,
+}
+
+impl Parking {
+    pub(crate) fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    pub(crate) fn park(&mut self, key: u64, parked: Parked) {
+        let number = self.next;
+        self.next += 1;
+        self.by_key.entry(key).or_default().push(number);
+        self.parked.insert(number, (key, parked));
+        self.order.push_back(number);
+    }
+
+    /// Takes out everything parked under a key, oldest first.
+    pub(crate) fn claim(&mut self, key: u64, group: u32, id: &PeerMessageId) -> Vec<Parked> {
+        let Some(numbers) = self.by_key.remove(&key) else { return Vec::new() };
+        let (mine, others): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|number| {
+            self.parked
+                .get(number)
+                .is_some_and(|(_, parked)| parked.group == group && parked.receipt.id == *id)
+        });
+        if !others.is_empty() {
+            self.by_key.insert(key, others);
+        }
+        mine.into_iter().filter_map(|number| self.parked.remove(&number)).map(|(_, parked)| parked).collect()
+    }
+
+    /// Takes out what has been parked long enough, and the oldest if there is more than `limit`.
+    pub(crate) fn expired(&mut self, now: Moment, limit: usize) -> Vec<Parked> {
+        let mut gone = Vec::new();
+        while let Some(number) = self.order.front() {
+            match self.parked.get(number) {
+                None => {}
+                Some((_, parked)) if parked.until <= now || self.parked.len() > limit => {
+                    if let Some((key, parked)) = self.parked.remove(number) {
+                        if let Some(numbers) = self.by_key.get_mut(&key) {
+                            numbers.retain(|other| other != number);
+                            if numbers.is_empty() {
+                                self.by_key.remove(&key);
+                            }
+                        }
+                        gone.push(parked);
+                    }
+                }
+                Some(_) => break,
+            }
+            self.order.pop_front();
+        }
+        gone
+    }
+
+    /// Answers that have been held back long enough.
+    pub(crate) fn overdue_replies(&mut self, now: Moment) -> Vec<ReplyTo> {
+        let mut due: Vec<(u64, ReplyTo)> = Vec::new();
+        for (number, (_, parked)) in &mut self.parked {
+            if let Some((reply, at)) = parked.reply
+                && at <= now
+            {
+                due.push((*number, reply));
+                parked.reply = None;
+            }
+        }
+        due.sort_unstable_by_key(|(number, _)| *number);
+        due.into_iter().map(|(_, reply)| reply).collect()
+    }
+}
+
+/// What all parts of a message together have come to: `None` while one of them is still open.
+pub(crate) fn verdict_of_parts(parts: &[Part]) -> Option<ReceiptState> {
+    let mut worst = ReceiptState::Delivered;
+    for part in parts {
+        match part.state {
+            None | Some(ReceiptState::Scheduled | ReceiptState::Enroute | ReceiptState::Accepted) => {
+                return None;
+            }
+            Some(ReceiptState::Delivered) => {}
+            Some(other) => worst = other,
+        }
+    }
+    (!parts.is_empty()).then_some(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(state: Option<ReceiptState>) -> Part {
+        Part { id: PeerMessageId::default(), state }
+    }
+
+    #[test]
+    fn a_message_is_delivered_when_all_its_parts_are() {
+        use ReceiptState::{Accepted, Delivered, Enroute, Undeliverable};
+        assert_eq!(verdict_of_parts(&[]), None);
+        assert_eq!(verdict_of_parts(&[part(Some(Delivered)), part(None)]), None);
+        assert_eq!(verdict_of_parts(&[part(Some(Delivered)), part(Some(Enroute))]), None);
+        assert_eq!(verdict_of_parts(&[part(Some(Accepted))]), None);
+        assert_eq!(verdict_of_parts(&[part(Some(Delivered)), part(Some(Delivered))]), Some(Delivered));
+        assert_eq!(
+            verdict_of_parts(&[part(Some(Undeliverable)), part(Some(Delivered))]),
+            Some(Undeliverable)
+        );
+    }
+}

@@ -1,0 +1,528 @@
+//! From a peer's answer to what comes next.
+
+use crate::engine::Engine;
+use crate::ledger::verdict_of_parts;
+use crate::peer::InFlight;
+use crate::slab::{NONE, Slot, State, flag};
+use crate::{Command, Output, Part, Progress, Uncertainty, Waiting};
+use model::{
+    ErrorClass, Final, FinalState, LinkId, Message, MessageId, Moment, Now, Outcome, PeerMessageId,
+    ReceiptState, Step, StepKind,
+};
+use std::time::Duration;
+
+impl Engine {
+    pub(crate) fn outcome(
+        &mut self,
+        now: Now,
+        link: LinkId,
+        id: MessageId,
+        outcome: Outcome,
+        out: &mut Output,
+    ) {
+        let Some(slot) = self.ids.get(&self.slab, id) else { return };
+        match self.slab[slot].state {
+            State::Submitted => {
+                let Some(index) = self.link_index.get(&link).copied() else { return };
+                if self.slab[slot].link != index {
+                    return;
+                }
+                let Some(flight) = self.take_off(index, slot) else { return };
+                self.moved_on(slot, flight.seq, out);
+                let peer = self.slab[slot].peer;
+                self.mark(peer.0);
+                self.settle_outcome(now, slot, flight, outcome, out);
+            }
+            // The answer that was given up comes after all: doubt is over.
+            State::Uncertain => match outcome {
+                Outcome::Accepted { .. } | Outcome::Refused { .. } => {
+                    self.leave_doubt(slot);
+                    let flight = InFlight { slot, seq: 0, at: now.wall };
+                    self.settle_outcome(now, slot, flight, outcome, out);
+                }
+                Outcome::NotSent | Outcome::Unanswered { .. } => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Takes a message off its link's list.
+    fn take_off(&mut self, link: u32, slot: Slot) -> Option<InFlight> {
+        let state = self.links.get_mut(link as usize)?.as_mut()?;
+        let position = self.slab[slot].position as usize;
+        if state.in_flight.get(position)?.slot != slot {
+            return None;
+        }
+        let flight = state.in_flight.swap_remove(position);
+        if let Some(moved) = state.in_flight.get(position) {
+            self.slab[moved.slot].position = u32::try_from(position).unwrap_or(u32::MAX);
+        }
+        Some(flight)
+    }
+
+    fn settle_outcome(&mut self, now: Now, slot: Slot, flight: InFlight, outcome: Outcome, out: &mut Output) {
+        match outcome {
+            Outcome::Accepted { ids } => self.taken(now, slot, flight, ids, out),
+            Outcome::Refused { class, code, taken } => {
+                self.history(slot, flight);
+                self.keep_parts(slot, taken);
+                self.step(now, slot, StepKind::Refused { code });
+                self.totals.attempts_refused += 1;
+                self.refused(now, slot, class, code, out);
+            }
+            Outcome::NotSent => {
+                self.history(slot, flight);
+                self.step(now, slot, StepKind::NotSent);
+                self.put_back(now, slot, out);
+            }
+            Outcome::Unanswered { taken } => {
+                self.history(slot, flight);
+                self.keep_parts(slot, taken);
+                self.step(now, slot, StepKind::Unanswered);
+                self.in_doubt(now, slot, out);
+            }
+        }
+    }
+
+    /// A first attempt keeps its stamp on the link's list only; from here on the message has a history of its own.
+    fn history(&mut self, slot: Slot, flight: InFlight) {
+        let entry = &mut self.slab[slot];
+        if entry.side.is_none() {
+            let kind = StepKind::Submitted { peer: entry.peer, attempt: entry.attempts };
+            entry.side().steps.push(Step { at: flight.at, kind });
+        }
+    }
+
+    fn keep_parts(&mut self, slot: Slot, taken: Vec<PeerMessageId>) {
+        if !taken.is_empty() {
+            self.slab[slot].side().parts.extend(taken.into_iter().map(|id| Part { id, state: None }));
+        }
+    }
+
+    fn taken(&mut self, now: Now, slot: Slot, flight: InFlight, ids: Vec<PeerMessageId>, out: &mut Output) {
+        let peer = self.slab[slot].peer;
+        let windows = self.peers[peer.0 as usize]
+            .links
+            .iter()
+            .filter_map(|index| Some(self.links.get(*index as usize)?.as_ref()?.window))
+            .fold(0_u32, u32::saturating_add);
+        let state = &mut self.peers[peer.0 as usize];
+        state.taken(windows);
+        let (expects, addressee) = (state.settings.receipts, state.settings.addressee);
+        let first = ids.first().cloned().unwrap_or_default();
+        if self.slab[slot].has(flag::OWN_RECEIPT) {
+            self.totals.receipts_delivered += 1;
+            self.drop_own_receipt(slot, out);
+            return;
+        }
+        if expects && !addressee && self.slab[slot].receipts().any() {
+            self.history(slot, flight);
+            self.step(now, slot, StepKind::Responded { id: first });
+            self.keep_parts(slot, ids);
+            self.await_receipt(now, slot, out);
+            return;
+        }
+        let end = if addressee { FinalState::Delivered } else { FinalState::Relayed };
+        if self.slab[slot].side.is_some() {
+            self.step(now, slot, StepKind::Responded { id: first.clone() });
+            self.keep_parts(slot, ids);
+        } else {
+            let attempt = self.slab[slot].attempts;
+            self.slab[slot].side().steps = vec![
+                Step { at: flight.at, kind: StepKind::Submitted { peer, attempt } },
+                Step { at: now.wall, kind: StepKind::Responded { id: first.clone() } },
+            ];
+        }
+        self.end_with(now, slot, end, 0, first, None, out);
+    }
+
+    fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
+        match class {
+            ErrorClass::Throttled | ErrorClass::QueueFull => {
+                self.totals.throttled += 1;
+                let peer = self.slab[slot].peer.0 as usize;
+                self.peers[peer].throttled(now.mono, &mut self.random);
+                self.put_back(now, slot, out);
+            }
+            ErrorClass::Temporary | ErrorClass::Absent | ErrorClass::MemoryFull => {
+                self.try_later(now, slot, code, out);
+            }
+            ErrorClass::Permanent => self.leg_failed(now, slot, code, out),
+        }
+    }
+
+    /// Back to its place in the queue, with nothing held against it.
+    fn put_back(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        self.requeue(slot);
+        self.record(now, slot, out);
+    }
+
+    /// The built-in schedule: a step by the number of attempts, up to the end of validity.
+    fn try_later(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
+        let entry = &self.slab[slot];
+        let settings = &self.peers[entry.peer.0 as usize].settings;
+        let tried_enough = settings.max_attempts != 0 && entry.attempts >= settings.max_attempts;
+        let step = usize::from(entry.attempts.saturating_sub(1)).min(settings.retry.len().saturating_sub(1));
+        let wait = settings.retry.get(step).copied().unwrap_or(Duration::from_secs(60));
+        if tried_enough {
+            self.leg_failed(now, slot, code, out);
+            return;
+        }
+        let until = now.mono + self.random.jitter(wait);
+        self.step(now, slot, StepKind::Deferred { until: now.wall_of(until) });
+        self.defer(slot, until);
+        self.record(now, slot, out);
+        if self.cached > self.settings.body_cache {
+            self.uncache(slot);
+        }
+    }
+
+    /// This leg will not do it: the next one, or the end.
+    fn leg_failed(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
+        if let Some(message) = self.slab[slot].message.clone()
+            && self.next_leg(now, slot, &message, out)
+        {
+            return;
+        }
+        self.end_with(now, slot, FinalState::Failed, code, PeerMessageId::default(), None, out);
+    }
+
+    /// It was written, and nobody knows whether it was taken.
+    pub(crate) fn in_doubt(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        self.totals.uncertain += 1;
+        let entry = &self.slab[slot];
+        let settings = &self.peers[entry.peer.0 as usize].settings;
+        let (remedy, limit, group) = (settings.uncertainty, settings.uncertain_limit, settings.group);
+        if remedy == Uncertainty::SendAgain || entry.has(flag::OWN_RECEIPT) {
+            self.totals.sent_again += 1;
+            self.step(now, slot, StepKind::SentAgain);
+            if self.slab[slot].attempts > 1 {
+                // A peer that never answers would get the same message as fast as its timer runs.
+                self.try_later(now, slot, 0, out);
+            } else {
+                self.put_back(now, slot, out);
+            }
+            return;
+        }
+        let entry = &mut self.slab[slot];
+        entry.state = State::Uncertain;
+        entry.due = now.mono + limit;
+        let id = entry.id;
+        self.peer_of(slot).uncertain += 1;
+        if let Some(key) = self.doubt_key(group, slot) {
+            self.in_doubt.entry(key).or_default().push(id);
+        }
+        self.record(now, slot, out);
+        if remedy == Uncertainty::Ask {
+            self.ask(now, slot, out);
+        }
+    }
+
+    /// The key under which an uncertain message can be found by a receipt that names both addresses.
+    pub(crate) fn doubt_key(&self, group: u32, slot: Slot) -> Option<u64> {
+        let message = self.slab[slot].message.as_ref()?;
+        let (source, destination) = addresses_on_leg(message, self.slab[slot].leg);
+        Some(self.pairs.key(model::PeerId(group), &source.value, &destination.value))
+    }
+
+    /// Takes a message out of doubt; its state is then the caller's to set.
+    pub(crate) fn leave_doubt(&mut self, slot: Slot) {
+        let group = self.peer_of(slot).settings.group;
+        self.peer_of(slot).uncertain -= 1;
+        let id = self.slab[slot].id;
+        if let Some(key) = self.doubt_key(group, slot)
+            && let Some(ids) = self.in_doubt.get_mut(&key)
+        {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.in_doubt.remove(&key);
+            }
+        }
+    }
+
+    /// Asks the peer, if its id of the message is known and a link is up.
+    fn ask(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let entry = &self.slab[slot];
+        let Some(message) = entry.message.clone() else { return };
+        let Some(peer_id) =
+            entry.side.as_ref().and_then(|side| side.parts.last()).map(|part| part.id.clone())
+        else {
+            return;
+        };
+        let link = self.peers[entry.peer.0 as usize]
+            .links
+            .iter()
+            .find_map(|index| self.links.get(*index as usize)?.as_ref().map(|link| link.id));
+        if let Some(link) = link
+            && !peer_id.0.is_empty()
+        {
+            out.commands.push(Command::Ask { link, id: entry.id, peer_id, message, leg: entry.leg });
+            self.slab[slot].set(flag::ASKED, true);
+            self.step(now, slot, StepKind::Asked);
+        }
+    }
+
+    /// The limit of an uncertain message, or of one that waits for a receipt, has come.
+    pub(crate) fn gave_no_sign(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let remedy = self.peer_of(slot).settings.uncertainty;
+        if remedy == Uncertainty::Ask && !self.slab[slot].has(flag::ASKED) {
+            if self.slab[slot].message.is_none() {
+                self.load_if_missing(slot, out);
+            } else {
+                self.ask(now, slot, out);
+            }
+            if self.slab[slot].has(flag::ASKED) || self.slab[slot].message.is_none() {
+                self.slab[slot].due = now.mono + Duration::from_secs(60);
+                return;
+            }
+        }
+        let accepted = self.slab[slot]
+            .side
+            .as_ref()
+            .is_some_and(|side| side.parts.iter().any(|part| part.state == Some(ReceiptState::Accepted)));
+        let end = if accepted { FinalState::Relayed } else { FinalState::Unknown };
+        self.end(now, slot, end, None, out);
+    }
+
+    /// The present state of a waiting message, as it is to be found after a crash.
+    pub(crate) fn record(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let entry = &self.slab[slot];
+        let since = now.wall;
+        let waiting = match entry.state {
+            State::Deferred => Waiting::Deferred { until: now.wall_of(entry.due) },
+            State::Held | State::Routing => Waiting::Held { until: now.wall_of(entry.due.min(now.mono)) },
+            State::Uncertain => Waiting::Uncertain { since },
+            State::Receipt => Waiting::Receipt { peer: entry.peer, since },
+            State::Queued | State::Submitted | State::Free | State::Ghost | State::Ending => Waiting::Queued,
+        };
+        let waiting = match (waiting, entry.state) {
+            (Waiting::Held { .. }, State::Held) => Waiting::Held { until: now.wall_of(entry.due) },
+            (other, _) => other,
+        };
+        let (parts, steps) = entry
+            .side
+            .as_ref()
+            .map_or_else(Default::default, |side| (side.parts.clone(), side.steps.clone()));
+        out.batch
+            .progress
+            .push((entry.id, Progress { waiting, attempts: entry.attempts, leg: entry.leg, parts, steps }));
+    }
+
+    fn await_receipt(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let entry = &mut self.slab[slot];
+        entry.state = State::Receipt;
+        let peer = entry.peer.0 as usize;
+        let settings = &self.peers[peer].settings;
+        let (group, limit) = (settings.group, settings.receipt_limit);
+        self.slab[slot].due = now.mono + limit;
+        self.peers[peer].awaiting += 1;
+        self.index_parts(slot, group);
+        self.record(now, slot, out);
+        self.match_parked(now, slot, group, out);
+        let still = self.slab[slot].state == State::Receipt;
+        if still && self.cached > self.settings.body_cache {
+            self.uncache(slot);
+        }
+    }
+
+    pub(crate) fn index_parts(&mut self, slot: Slot, group: u32) {
+        for key in self.part_keys(slot, group) {
+            self.receipts.insert(key, slot);
+        }
+    }
+
+    pub(crate) fn part_keys(&self, slot: Slot, group: u32) -> Vec<u64> {
+        let parts = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.parts);
+        parts
+            .iter()
+            .filter(|part| !part.id.0.is_empty())
+            .map(|part| self.receipts.key(group, &part.id))
+            .collect()
+    }
+
+    /// Ends a message: one final state, one record, and the receipt that its submitter asked for.
+    pub(crate) fn end(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        state: FinalState,
+        receipt: Option<&model::Receipt>,
+        out: &mut Output,
+    ) {
+        let error = receipt.map_or(0, |receipt| u32::from(receipt.error));
+        let id =
+            self.slab[slot].side.as_ref().and_then(|side| side.parts.first()).map(|part| part.id.clone());
+        self.end_with(now, slot, state, error, id.unwrap_or_default(), receipt, out);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the facts of an end, each used once")]
+    pub(crate) fn end_with(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        state: FinalState,
+        error: u32,
+        peer_id: PeerMessageId,
+        receipt: Option<&model::Receipt>,
+        out: &mut Output,
+    ) {
+        if self.slab[slot].has(flag::OWN_RECEIPT) {
+            let slot = self.leave_wait(slot, out);
+            self.drop_own_receipt(slot, out);
+            return;
+        }
+        let slot = self.leave_wait(slot, out);
+        let entry = &mut self.slab[slot];
+        let steps = entry.side.as_mut().map(|side| std::mem::take(&mut side.steps)).unwrap_or_default();
+        let took_it = !matches!(state, FinalState::Cancelled | FinalState::Expired | FinalState::Rejected);
+        let ended = Final {
+            state,
+            at: now.wall,
+            error,
+            peer: (took_it && entry.attempts > 0).then_some(entry.peer),
+            peer_id,
+            steps,
+        };
+        let wanted = entry.receipts();
+        let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
+        let wants = if good { wanted.on_success } else { wanted.on_failure };
+        if wants && entry.message.is_none() {
+            // The receipt names what only the content knows; the end becomes durable together with it.
+            entry.state = State::Ending;
+            entry.due = Moment(u64::MAX);
+            self.ending.insert(entry.id, ended);
+            self.load_if_missing(slot, out);
+            return;
+        }
+        self.finish(now, slot, ended, wants, receipt, out);
+    }
+
+    /// Takes a message out of whatever it waits in. Its slot may change.
+    fn leave_wait(&mut self, slot: Slot, out: &mut Output) -> Slot {
+        match self.slab[slot].state {
+            State::Queued => self.leave_queue(slot),
+            State::Deferred => {
+                self.peer_of(slot).deferred -= 1;
+                slot
+            }
+            State::Uncertain => {
+                self.leave_doubt(slot);
+                slot
+            }
+            State::Receipt => {
+                let group = self.peer_of(slot).settings.group;
+                self.peer_of(slot).awaiting -= 1;
+                for key in self.part_keys(slot, group) {
+                    self.receipts.remove(key, slot);
+                }
+                slot
+            }
+            State::Submitted => {
+                // The entry has just been taken off its link, or its link still holds it and must not.
+                let link = self.slab[slot].link;
+                if link != NONE
+                    && let Some(flight) = self.take_off(link, slot)
+                {
+                    self.moved_on(slot, flight.seq, out);
+                }
+                slot
+            }
+            State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,
+        }
+    }
+
+    /// Writes the final record and the receipt, and lets the entry go.
+    pub(crate) fn finish(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        ended: Final,
+        wants_receipt: bool,
+        receipt: Option<&model::Receipt>,
+        out: &mut Output,
+    ) {
+        self.totals.ended[ended.state as usize] += 1;
+        let id = self.slab[slot].id;
+        if wants_receipt && let Some(message) = self.slab[slot].message.clone() {
+            let parts = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.parts);
+            let all = u16::try_from(parts.len().max(1)).unwrap_or(u16::MAX);
+            let good = parts.iter().filter(|part| part.state == Some(ReceiptState::Delivered)).count();
+            let delivered = match ended.state {
+                FinalState::Delivered => all,
+                _ => u16::try_from(good).unwrap_or(u16::MAX),
+            };
+            self.make_receipt(now, &message, &ended, receipt, (all, delivered), out);
+        }
+        out.batch.finished.push((id, ended));
+        self.release(slot);
+    }
+
+    fn drop_own_receipt(&mut self, slot: Slot, out: &mut Output) {
+        out.batch.dropped.push(self.slab[slot].id);
+        self.release(slot);
+    }
+
+    /// The content of a message has been read back.
+    pub(crate) fn loaded(
+        &mut self,
+        now: Now,
+        id: MessageId,
+        message: Option<std::sync::Arc<Message>>,
+        out: &mut Output,
+    ) {
+        let waiting = self.waiting_for_content.remove(&id);
+        if let Some(slot) = self.ids.get(&self.slab, id) {
+            let entry = &mut self.slab[slot];
+            entry.set(flag::LOADING, false);
+            let missing = entry.message.is_none();
+            let queued = entry.state == State::Queued;
+            let peer = entry.peer.0;
+            if let Some(message) = message
+                && missing
+            {
+                self.cache(slot, message);
+                if queued {
+                    let state = &mut self.peers[peer as usize];
+                    state.evicted = state.evicted.saturating_sub(1);
+                }
+            }
+            self.mark(peer);
+            if self.slab[slot].state == State::Ending
+                && let Some(ended) = self.ending.remove(&id)
+            {
+                self.finish(now, slot, ended, true, None, out);
+            }
+        }
+        for event in waiting.into_iter().flatten() {
+            self.apply(now, event, out);
+        }
+    }
+
+    /// What the parts' receipts together say, as a final state.
+    pub(crate) fn state_of_parts(parts: &[Part]) -> Option<FinalState> {
+        Some(match verdict_of_parts(parts)? {
+            ReceiptState::Delivered => FinalState::Delivered,
+            ReceiptState::Expired => FinalState::Expired,
+            ReceiptState::Deleted => FinalState::Cancelled,
+            ReceiptState::Rejected => FinalState::Rejected,
+            ReceiptState::Unknown => FinalState::Unknown,
+            ReceiptState::Scheduled
+            | ReceiptState::Enroute
+            | ReceiptState::Accepted
+            | ReceiptState::Undeliverable
+            | ReceiptState::Skipped => FinalState::Failed,
+        })
+    }
+}
+
+/// The addresses a message shows on one of its legs.
+pub(crate) fn addresses_on_leg(message: &Message, leg: u8) -> (&model::Address, &model::Address) {
+    let rewritten = match &message.routed.verdict {
+        model::Verdict::Forward(legs) => legs.get(usize::from(leg)),
+        model::Verdict::Hold(_) | model::Verdict::Reject(_) => None,
+    };
+    (
+        rewritten.and_then(|leg| leg.source.as_ref()).unwrap_or(&message.source),
+        rewritten.and_then(|leg| leg.destination.as_ref()).unwrap_or(&message.destination),
+    )
+}

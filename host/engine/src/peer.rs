@@ -1,0 +1,222 @@
+use crate::PeerSettings;
+use crate::lane::Lane;
+use crate::random::Random;
+use model::{Moment, PeerId, Priority};
+use std::time::Duration;
+
+/// A token bucket in thousandths of a message, so that it works in whole milliseconds.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    per_second: f64,
+    burst: f64,
+    tokens: f64,
+    at: Moment,
+}
+
+impl Bucket {
+    pub(crate) fn new(per_second: f64, burst: u32) -> Self {
+        // A bucket that holds less than what two milliseconds bring could never reach its own rate.
+        let burst = f64::from(burst.max(1)).max(per_second / 500.0);
+        Self { per_second, burst, tokens: burst, at: Moment(0) }
+    }
+
+    /// Takes one token, or tells when there will be one.
+    pub(crate) fn take(&mut self, now: Moment) -> Result<(), Moment> {
+        let passed = (now - self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        let wait = ((1.0 - self.tokens) / self.per_second).min(3600.0);
+        Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
+    }
+}
+
+/// How a peer that said "too fast" is treated: a pause that doubles, then one message as a probe, then more and more.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    /// Nothing is sent before.
+    pub(crate) until: Moment,
+    /// The pause that was last imposed.
+    pause: Duration,
+    /// How many messages may be unanswered at a time.
+    pub(crate) allowance: u32,
+}
+
+impl Throttle {
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    pub(crate) fn first(now: Moment, random: &mut Random) -> Self {
+        Self { until: now + random.jitter(Self::FIRST), pause: Self::FIRST, allowance: 1 }
+    }
+
+    /// Once more: longer, unless the refusal is of a message that was on its way when the pause began.
+    pub(crate) fn again(&mut self, now: Moment, random: &mut Random) {
+        self.allowance = 1;
+        if now >= self.until {
+            self.pause = (self.pause * 2).min(Self::LONGEST);
+            self.until = now + random.jitter(self.pause);
+        }
+    }
+}
+
+/// What stands between a peer's queue and its links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brake {
+    /// Nothing waits.
+    Idle,
+    /// Messages flow as fast as the peer answers: its windows are full.
+    Window,
+    /// No link is up.
+    NoLink,
+    /// Our own rate limit.
+    Rate {
+        /// When the next message may go.
+        until: Moment,
+    },
+    /// The peer said "too fast".
+    Throttled {
+        /// When it is probed again.
+        until: Moment,
+    },
+    /// Content is being read back from the store.
+    Loading,
+    /// The peer is not in the configuration (any more).
+    NotConfigured,
+    /// The appliance is shutting down.
+    Draining,
+}
+
+/// One peer: its queue by priority, its links, its pace.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) settings: PeerSettings,
+    pub(crate) configured: bool,
+    pub(crate) lanes: [Lane; Priority::LEVELS],
+    /// Messages in `lanes`, ghosts left out.
+    pub(crate) queued: u64,
+    pub(crate) deferred: u64,
+    pub(crate) uncertain: u64,
+    pub(crate) awaiting: u64,
+    pub(crate) in_flight: u64,
+    /// Indices of its links that are up.
+    pub(crate) links: Vec<u32>,
+    pub(crate) bucket: Option<Bucket>,
+    pub(crate) throttle: Option<Throttle>,
+    /// Standing in the engine's list of peers to dispatch.
+    pub(crate) dirty: bool,
+    /// A wake-up is set for this moment.
+    pub(crate) wake: Option<Moment>,
+    /// Messages that were evicted from memory while queued here.
+    pub(crate) evicted: u64,
+    pub(crate) brake: Brake,
+}
+
+impl Peer {
+    pub(crate) fn new(peer: PeerId) -> Self {
+        Self {
+            settings: PeerSettings::new(peer),
+            configured: false,
+            lanes: Default::default(),
+            queued: 0,
+            deferred: 0,
+            uncertain: 0,
+            awaiting: 0,
+            in_flight: 0,
+            links: Vec::new(),
+            bucket: None,
+            throttle: None,
+            dirty: false,
+            wake: None,
+            evicted: 0,
+            brake: Brake::NotConfigured,
+        }
+    }
+
+    pub(crate) fn configure(&mut self, settings: PeerSettings) {
+        if !self.configured || self.settings.rate != settings.rate || self.settings.burst != settings.burst {
+            self.bucket = settings.rate.map(|rate| Bucket::new(rate, settings.burst));
+        }
+        self.settings = settings;
+        self.configured = true;
+    }
+
+    /// A message was taken: an allowance cut short by throttling grows again.
+    pub(crate) fn taken(&mut self, windows: u32) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.allowance = throttle.allowance.saturating_add(1);
+            if throttle.allowance > windows {
+                self.throttle = None;
+            }
+        }
+    }
+
+    pub(crate) fn throttled(&mut self, now: Moment, random: &mut Random) {
+        match &mut self.throttle {
+            Some(throttle) => throttle.again(now, random),
+            None => self.throttle = Some(Throttle::first(now, random)),
+        }
+    }
+}
+
+/// One link that takes messages.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) id: model::LinkId,
+    pub(crate) peer: PeerId,
+    pub(crate) window: u32,
+    pub(crate) paused: bool,
+    pub(crate) in_flight: Vec<InFlight>,
+}
+
+/// A message on a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InFlight {
+    pub(crate) slot: crate::slab::Slot,
+    /// The `handed` row that holds it.
+    pub(crate) seq: u64,
+    /// When it was given to the link.
+    pub(crate) at: model::Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_keeps_its_rate_over_a_second() {
+        for rate in [0.5, 1.0, 7.0, 100.0, 3000.0] {
+            let mut bucket = Bucket::new(rate, 1);
+            let mut taken = 0;
+            for ms in 0..10_000 {
+                while bucket.take(Moment(ms)).is_ok() {
+                    taken += 1;
+                }
+            }
+            let most = rate * 10.0 + (rate / 500.0).max(1.0) + 1.0;
+            assert!(f64::from(taken) <= most && f64::from(taken) >= rate * 10.0 - 1.0, "{rate}: {taken}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_says_when_to_come_back() {
+        let mut bucket = Bucket::new(10.0, 1);
+        assert!(bucket.take(Moment(0)).is_ok());
+        let again = bucket.take(Moment(0)).unwrap_err();
+        assert!(bucket.take(again).is_ok());
+    }
+
+    #[test]
+    fn a_pause_doubles_only_when_the_probe_fails() {
+        let mut random = Random::new(1);
+        let mut throttle = Throttle::first(Moment(0), &mut random);
+        let first = throttle.until;
+        throttle.again(Moment(100), &mut random);
+        assert_eq!(throttle.until, first, "a straggler does not lengthen the pause");
+        throttle.again(first, &mut random);
+        assert!(throttle.until - first > Duration::from_millis(1500));
+    }
+}

@@ -1,0 +1,284 @@
+//! Receipts: from peers, matched to messages; of ours, for submitters.
+
+use crate::engine::Engine;
+use crate::ledger::Parked;
+use crate::slab::{Slot, State};
+use crate::timer::Timer;
+use crate::{Answer, Command, Output, Part, ReplyTo};
+use model::{
+    DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, Now, PeerId, Priority, Receipt,
+    ReceiptRequest, ReceiptState, ReceiptText, Routed, StepKind, Text, Verdict,
+};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// Receipts of ours need no routing plugin: they go where the submission came from.
+static BACK_TO_SENDER: LazyLock<Arc<DecidedBy>> =
+    LazyLock::new(|| Arc::new(DecidedBy { plugin: "receipt".to_owned(), version: String::new() }));
+
+impl Engine {
+    pub(crate) fn receipt(
+        &mut self,
+        now: Now,
+        peer: PeerId,
+        receipt: Receipt,
+        reply: ReplyTo,
+        out: &mut Output,
+    ) {
+        let group = self.peer_mut(peer).settings.group;
+        let taken = Command::Answer { to: reply, answer: Answer::ReceiptTaken };
+        if let Some(slot) = self.find_by_receipt(group, &receipt) {
+            self.totals.receipts_matched += 1;
+            self.apply_receipt(now, slot, &receipt, out);
+            out.commands.push(taken);
+            return;
+        }
+        // While something is on its way to the group, the receipt may have overtaken its answer.
+        if !self.anything_in_flight(group) {
+            if let Some(slot) = self.find_in_doubt(group, &receipt) {
+                self.totals.receipts_matched += 1;
+                self.apply_receipt(now, slot, &receipt, out);
+            } else {
+                self.totals.receipts_unmatched += 1;
+            }
+            out.commands.push(taken);
+            return;
+        }
+        let key = self.receipts.key(group, &receipt.id);
+        let parked = Parked {
+            group,
+            receipt,
+            until: now.mono + self.settings.receipt_parking,
+            reply: Some((reply, now.mono + self.settings.receipt_patience)),
+        };
+        self.parking.park(key, parked);
+        self.watch_parking(now);
+        if self.parking.len() > self.settings.receipt_parking_limit {
+            self.look_through_parking(now, out);
+        }
+    }
+
+    fn watch_parking(&mut self, now: Now) {
+        if !self.parking_set {
+            self.parking_set = true;
+            self.timers.set(now.mono + Duration::from_secs(1), Timer::Parking);
+        }
+    }
+
+    fn find_by_receipt(&self, group: u32, receipt: &Receipt) -> Option<Slot> {
+        if receipt.id.0.is_empty() {
+            return None;
+        }
+        self.receipts.find(self.receipts.key(group, &receipt.id), |slot| {
+            let entry = &self.slab[slot];
+            let same_group =
+                self.peers.get(entry.peer.0 as usize).is_some_and(|peer| peer.settings.group == group);
+            same_group
+                && entry.side.as_ref().is_some_and(|side| side.parts.iter().any(|part| part.id == receipt.id))
+        })
+    }
+
+    fn anything_in_flight(&self, group: u32) -> bool {
+        self.peers.iter().any(|peer| peer.settings.group == group && peer.in_flight > 0)
+    }
+
+    /// The oldest uncertain message with the receipt's addresses.
+    fn find_in_doubt(&self, group: u32, receipt: &Receipt) -> Option<Slot> {
+        if self.in_doubt.is_empty() {
+            return None;
+        }
+        let key = self.pairs.key(PeerId(group), &receipt.to, &receipt.from);
+        let id = *self.in_doubt.get(&key)?.first()?;
+        self.ids.get(&self.slab, id)
+    }
+
+    /// Receipts that came before the answer that names their message.
+    pub(crate) fn match_parked(&mut self, now: Now, slot: Slot, group: u32, out: &mut Output) {
+        if self.parking.len() == 0 {
+            return;
+        }
+        let ids: Vec<_> = self.slab[slot]
+            .side
+            .as_ref()
+            .map_or_else(Vec::new, |side| side.parts.iter().map(|part| part.id.clone()).collect());
+        for id in ids {
+            let key = self.receipts.key(group, &id);
+            for parked in self.parking.claim(key, group, &id) {
+                self.totals.receipts_matched += 1;
+                if let Some((to, _)) = parked.reply {
+                    out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
+                }
+                if self.slab[slot].state == State::Receipt {
+                    self.apply_receipt(now, slot, &parked.receipt, out);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn look_through_parking(&mut self, now: Now, out: &mut Output) {
+        self.parking_set = false;
+        for to in self.parking.overdue_replies(now.mono) {
+            out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
+        }
+        for parked in self.parking.expired(now.mono, self.settings.receipt_parking_limit) {
+            if let Some((to, _)) = parked.reply {
+                out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
+            }
+            match self.find_in_doubt(parked.group, &parked.receipt) {
+                Some(slot) => {
+                    self.totals.receipts_matched += 1;
+                    self.apply_receipt(now, slot, &parked.receipt, out);
+                }
+                None => self.totals.receipts_unmatched += 1,
+            }
+        }
+        if self.parking.len() > 0 {
+            self.watch_parking(now);
+        }
+    }
+
+    /// A receipt for a message that waits for one, or is in doubt.
+    pub(crate) fn apply_receipt(&mut self, now: Now, slot: Slot, receipt: &Receipt, out: &mut Output) {
+        if self.slab[slot].state == State::Uncertain {
+            // The peer has it after all; from here on it waits like any other.
+            let peer = self.slab[slot].peer.0 as usize;
+            self.leave_doubt(slot);
+            let (group, limit) = (self.peers[peer].settings.group, self.peers[peer].settings.receipt_limit);
+            let entry = &mut self.slab[slot];
+            entry.state = State::Receipt;
+            entry.due = now.mono + limit;
+            let side = entry.side();
+            if !side.parts.iter().any(|part| part.id == receipt.id) {
+                side.parts.push(Part { id: receipt.id.clone(), state: None });
+            }
+            self.peers[peer].awaiting += 1;
+            self.index_parts(slot, group);
+        }
+        let side = self.slab[slot].side();
+        let Some(part) = side.parts.iter_mut().find(|part| part.id == receipt.id) else { return };
+        if part.state == Some(receipt.state) || part.state.is_some_and(is_last_word) {
+            return;
+        }
+        part.state = Some(receipt.state);
+        let together = if receipt.intermediate { None } else { Self::state_of_parts(&side.parts) };
+        self.step(now, slot, StepKind::Reported { state: receipt.state as u8, error: receipt.error });
+        if let Some(state) = together {
+            self.end(now, slot, state, Some(receipt), out);
+            return;
+        }
+        if self.slab[slot].receipts().intermediate
+            && let Some(message) = self.slab[slot].message.clone()
+        {
+            let text = ReceiptText {
+                of: message.id,
+                state: receipt.state,
+                intermediate: true,
+                error: receipt.error,
+                network_error: receipt.network_error,
+                submitted_at: message.accepted_at,
+                done_at: receipt.done_at.unwrap_or(now.wall),
+                parts: (1, 0),
+                peer_id: receipt.id.clone(),
+            };
+            self.send_back(now, &message, text, out);
+        }
+        self.record(now, slot, out);
+    }
+
+    /// The peer's answer to a question of ours (query_sm).
+    pub(crate) fn told(&mut self, now: Now, id: MessageId, receipt: Option<Receipt>, out: &mut Output) {
+        let Some(slot) = self.ids.get(&self.slab, id) else { return };
+        match (self.slab[slot].state, receipt) {
+            (State::Uncertain | State::Receipt, Some(mut receipt)) => {
+                if let Some(part) = self.slab[slot].side.as_ref().and_then(|side| side.parts.last()) {
+                    receipt.id = part.id.clone();
+                }
+                self.apply_receipt(now, slot, &receipt, out);
+            }
+            (State::Uncertain, None) => {
+                self.leave_doubt(slot);
+                self.totals.sent_again += 1;
+                self.step(now, slot, StepKind::SentAgain);
+                self.requeue(slot);
+                self.record(now, slot, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// The receipt for a message that has ended.
+    pub(crate) fn make_receipt(
+        &mut self,
+        now: Now,
+        message: &Message,
+        ended: &Final,
+        receipt: Option<&Receipt>,
+        parts: (u16, u16),
+        out: &mut Output,
+    ) {
+        let state = match ended.state {
+            FinalState::Delivered => ReceiptState::Delivered,
+            FinalState::Relayed => ReceiptState::Accepted,
+            FinalState::Failed => ReceiptState::Undeliverable,
+            FinalState::Expired => ReceiptState::Expired,
+            FinalState::Cancelled => ReceiptState::Deleted,
+            FinalState::Rejected => ReceiptState::Rejected,
+            FinalState::Unknown => ReceiptState::Unknown,
+        };
+        let text = ReceiptText {
+            of: message.id,
+            state,
+            intermediate: false,
+            error: u16::try_from(ended.error).unwrap_or(u16::MAX),
+            network_error: receipt.and_then(|receipt| receipt.network_error),
+            submitted_at: message.accepted_at,
+            done_at: receipt.and_then(|receipt| receipt.done_at).unwrap_or(ended.at),
+            parts,
+            peer_id: ended.peer_id.clone(),
+        };
+        self.send_back(now, message, text, out);
+    }
+
+    fn send_back(&mut self, now: Now, message: &Message, text: ReceiptText, out: &mut Output) {
+        // Only accounts take receipts; an SMSC whose MO asked for one is told by its own protocol.
+        if !self.peer_mut(message.origin).settings.addressee {
+            return;
+        }
+        self.totals.receipts_made += 1;
+        let receipt = Message {
+            id: MessageId(0),
+            kind: Kind::Receipt(Box::new(text)),
+            origin: message.origin,
+            source: message.destination.clone(),
+            destination: message.source.clone(),
+            service_type: message.service_type.clone(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::new(1),
+            receipts: ReceiptRequest::NONE,
+            replace_if_present: false,
+            // The beginning of the text belongs into the receipt's text form.
+            text: Text {
+                octets: message.text.octets.slice(..message.text.octets.len().min(20)),
+                data_coding: message.text.data_coding,
+                udhi: message.text.udhi,
+                payload: false,
+            },
+            tlvs: bytes::Bytes::new(),
+            accepted_at: now.wall,
+            scheduled: None,
+            expires_at: now.wall + self.settings.own_receipt_validity,
+            routed: Routed {
+                verdict: Verdict::Forward(vec![Leg::to(message.origin)]),
+                by: BACK_TO_SENDER.clone(),
+                note: None,
+            },
+        };
+        self.admit(now, receipt, 0, out);
+    }
+}
+
+/// Whether a part's state can no longer change. "Accepted" can: many SMSCs send it before the last word.
+fn is_last_word(state: ReceiptState) -> bool {
+    state.is_final() && state != ReceiptState::Accepted
+}

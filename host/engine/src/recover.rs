@@ -1,0 +1,88 @@
+//! From the tables back into memory, at start.
+
+use crate::engine::Engine;
+use crate::slab::{Side, State};
+use crate::{Output, Recovered, Waiting};
+use model::{MessageId, Now, Step, StepKind, Verdict};
+use std::sync::Arc;
+
+impl Engine {
+    /// Takes one message as it was found on disk. Peers must have been configured before; messages must come by growing
+    /// id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
+    pub fn recover(&mut self, now: Now, recovered: Recovered, out: &mut Output) {
+        let Recovered { message, progress, handed, .. } = recovered;
+        let message = Arc::new(message);
+        let leg = match (&handed, &progress) {
+            (Some(handed), Some(progress)) if handed.attempt <= progress.attempts => progress.leg,
+            (Some(handed), _) => handed.leg,
+            (None, Some(progress)) => progress.leg,
+            (None, None) => 0,
+        };
+        let slot = self.enter(now, &message, leg);
+        self.cache(slot, message.clone());
+        let waiting = progress.as_ref().map(|progress| progress.waiting);
+        if let Some(progress) = progress {
+            let entry = &mut self.slab[slot];
+            entry.attempts = progress.attempts;
+            if !progress.steps.is_empty() || !progress.parts.is_empty() {
+                entry.side = Some(Box::new(Side { steps: progress.steps, parts: progress.parts }));
+            }
+        }
+        if let Some(handed) = handed.filter(|handed| handed.attempt > self.slab[slot].attempts) {
+            let entry = &mut self.slab[slot];
+            entry.attempts = handed.attempt;
+            entry.state = State::Submitted;
+            let peer = entry.peer;
+            let kind = StepKind::Submitted { peer, attempt: handed.attempt };
+            entry.side().steps.push(Step { at: handed.at, kind });
+            self.step(now, slot, StepKind::Recovered);
+            self.in_doubt(now, slot, out);
+        } else {
+            match waiting {
+                None => match (&message.routed.verdict, message.scheduled) {
+                    (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
+                    (_, Some(scheduled)) if scheduled > now.wall => {
+                        self.defer(slot, now.moment_of(scheduled))
+                    }
+                    _ => self.join_queue(now, slot, &message),
+                },
+                Some(Waiting::Queued) => self.join_queue(now, slot, &message),
+                Some(Waiting::Deferred { until }) => self.defer(slot, now.moment_of(until)),
+                Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
+                Some(Waiting::Uncertain { since }) => {
+                    let settings = &self.peer_of(slot).settings;
+                    let (group, limit) = (settings.group, settings.uncertain_limit);
+                    let id = message.id;
+                    let entry = &mut self.slab[slot];
+                    entry.state = State::Uncertain;
+                    entry.due = now.moment_of(since + limit);
+                    self.peer_of(slot).uncertain += 1;
+                    if let Some(key) = self.doubt_key(group, slot) {
+                        self.in_doubt.entry(key).or_default().push(id);
+                    }
+                }
+                Some(Waiting::Receipt { peer, since }) => {
+                    self.peer_mut(peer);
+                    let settings = &self.peers[peer.0 as usize].settings;
+                    let (group, limit) = (settings.group, settings.receipt_limit);
+                    let entry = &mut self.slab[slot];
+                    entry.peer = peer;
+                    entry.state = State::Receipt;
+                    entry.due = now.moment_of(since + limit);
+                    self.peers[peer.0 as usize].awaiting += 1;
+                    self.index_parts(slot, group);
+                }
+            }
+        }
+        if self.cached > self.settings.body_cache && self.slab[slot].state != State::Uncertain {
+            self.evict_one(slot);
+        }
+    }
+
+    /// Ends recovery: ids and rows go on after those on disk, and the rows of hand-overs that have been dealt with go.
+    pub fn recovered(&mut self, next_id: MessageId, next_handed_seq: u64, rows: &[u64], out: &mut Output) {
+        self.next_id = next_id.max(MessageId::FIRST);
+        self.handed_seq = next_handed_seq.max(1);
+        out.batch.handed_done.extend_from_slice(rows);
+    }
+}

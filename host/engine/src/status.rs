@@ -1,0 +1,162 @@
+//! What an admin may see of the engine. Reading changes nothing.
+
+use crate::Part;
+use crate::engine::Engine;
+pub use crate::peer::Brake;
+use crate::slab::State;
+use model::{LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
+
+/// One peer's queue.
+#[derive(Debug, Clone)]
+pub struct PeerStatus {
+    /// The peer.
+    pub peer: PeerId,
+    /// Whether it is in the configuration.
+    pub configured: bool,
+    /// Messages in its queue.
+    pub queued: u64,
+    /// Messages waiting for their next attempt or schedule.
+    pub deferred: u64,
+    /// Messages in doubt.
+    pub uncertain: u64,
+    /// Messages waiting for a receipt.
+    pub awaiting_receipt: u64,
+    /// Messages on its links.
+    pub in_flight: u64,
+    /// Links that take messages, with their window and what is unanswered on them.
+    pub links: Vec<(LinkId, u32, usize)>,
+    /// When the oldest queued message was accepted.
+    pub oldest: Option<Timestamp>,
+    /// What stands between queue and links.
+    pub brake: Brake,
+}
+
+/// What a message in memory does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// Stands in its peer's queue.
+    Queued,
+    /// Is on a link, unanswered.
+    Submitted,
+    /// Waits for its next attempt or schedule.
+    Deferred,
+    /// Is held, or being routed again.
+    Held,
+    /// Was written and never answered.
+    Uncertain,
+    /// Waits for its receipt.
+    AwaitingReceipt,
+    /// Has ended; the record is being written.
+    Ending,
+}
+
+/// One message in memory.
+#[derive(Debug, Clone)]
+pub struct MessageStatus {
+    /// Its id.
+    pub id: MessageId,
+    /// Who submitted it.
+    pub origin: PeerId,
+    /// Whose queue, link or receipt it waits for.
+    pub peer: PeerId,
+    /// The leg in use.
+    pub leg: u8,
+    /// Attempts so far.
+    pub attempts: u16,
+    /// What it does.
+    pub doing: Doing,
+    /// Until when, at most; `None` where there is no limit but its validity.
+    pub until: Option<Moment>,
+    /// End of validity.
+    pub expires: Moment,
+    /// Steps so far, the acceptance left out. A first attempt that is still unanswered is not among them.
+    pub steps: Vec<Step>,
+    /// Parts that a peer has.
+    pub parts: Vec<Part>,
+    /// When it was given to its link, if it is on one.
+    pub submitted_at: Option<Timestamp>,
+    /// What its peer's queue waits for.
+    pub brake: Brake,
+    /// Messages before it in its peer's queue are not counted; this is the whole queue.
+    pub queue_length: u64,
+}
+
+impl Engine {
+    /// All peers that are configured or have messages.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        self.peers
+            .iter()
+            .filter(|peer| {
+                peer.configured
+                    || peer.queued + peer.deferred + peer.uncertain + peer.awaiting + peer.in_flight > 0
+            })
+            .map(|peer| {
+                let oldest = (0..Priority::LEVELS)
+                    .filter_map(|level| peer.lanes[level].oldest(&self.slab))
+                    .map(|slot| u64::from(self.slab[slot].accepted) * 1000)
+                    .min();
+                let links = peer.links.iter().filter_map(|index| {
+                    let link = self.links.get(*index as usize)?.as_ref()?;
+                    Some((link.id, link.window, link.in_flight.len()))
+                });
+                PeerStatus {
+                    peer: peer.settings.peer,
+                    configured: peer.configured,
+                    queued: peer.queued,
+                    deferred: peer.deferred,
+                    uncertain: peer.uncertain,
+                    awaiting_receipt: peer.awaiting,
+                    in_flight: peer.in_flight,
+                    links: links.collect(),
+                    oldest: oldest.map(Timestamp),
+                    brake: peer.brake,
+                }
+            })
+            .collect()
+    }
+
+    /// One message that has not ended.
+    #[must_use]
+    pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
+        let slot = self.ids.get(&self.slab, id)?;
+        let entry = &self.slab[slot];
+        let doing = match entry.state {
+            State::Queued => Doing::Queued,
+            State::Submitted => Doing::Submitted,
+            State::Deferred => Doing::Deferred,
+            State::Held | State::Routing => Doing::Held,
+            State::Uncertain => Doing::Uncertain,
+            State::Receipt => Doing::AwaitingReceipt,
+            State::Ending | State::Free | State::Ghost => Doing::Ending,
+        };
+        let peer = self.peers.get(entry.peer.0 as usize)?;
+        let flight = self
+            .links
+            .get(entry.link as usize)
+            .and_then(Option::as_ref)
+            .and_then(|link| link.in_flight.get(entry.position as usize))
+            .filter(|flight| flight.slot == slot);
+        Some(MessageStatus {
+            id,
+            origin: entry.origin,
+            peer: entry.peer,
+            leg: entry.leg,
+            attempts: entry.attempts,
+            doing,
+            until: (entry.due != Moment(u64::MAX)).then_some(entry.due),
+            expires: entry.expires,
+            steps: entry.side.as_ref().map_or_else(Vec::new, |side| side.steps.clone()),
+            parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),
+            submitted_at: flight.map(|flight| flight.at),
+            brake: peer.brake,
+            queue_length: peer.queued,
+        })
+    }
+
+    /// Receipts that are parked, and ids that wait for one.
+    #[must_use]
+    pub fn receipt_counts(&self) -> (usize, usize) {
+        (self.parking.len(), self.receipts.len())
+    }
+}
