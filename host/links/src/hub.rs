@@ -1,0 +1,162 @@
+use engine::{Answer, Command};
+use model::{LinkId, Message, MessageId, PeerMessageId};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What the engine wants from one link: a [`Command`] without the link's name.
+#[derive(Debug)]
+pub enum Delivery {
+    /// Hand this message to the peer.
+    Send {
+        /// The message.
+        message: Arc<Message>,
+        /// Index of the leg in its forward verdict.
+        leg: u8,
+        /// Parts that the peer already has.
+        taken: u16,
+        /// Whether to ask for a receipt.
+        want_receipt: bool,
+    },
+    /// The answer to a request that the link passed on.
+    Answer {
+        /// The link's own mark.
+        token: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Ask the peer what became of a message.
+    Ask {
+        /// Our id.
+        id: MessageId,
+        /// The peer's.
+        peer_id: PeerMessageId,
+        /// The message, for its source address.
+        message: Arc<Message>,
+        /// Its leg.
+        leg: u8,
+    },
+}
+
+/// Deliveries for one link, in the order of the engine's commands.
+pub type Deliveries = UnboundedReceiver<Vec<Delivery>>;
+
+/// Who is where: brings the engine's commands to the links, one batch a link.
+///
+/// The channels have no bound of their own; what is in them is bounded by the windows of the links.
+#[derive(Debug, Default)]
+pub struct Hub {
+    next: AtomicU64,
+    links: RwLock<FxHashMap<LinkId, UnboundedSender<Vec<Delivery>>>>,
+}
+
+impl Hub {
+    /// A hub without links.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in a new door: its link id, unique for the life of the process, and where its deliveries arrive. Any door
+    /// may do this, HTTP as well as SMPP; it must [`Hub::remove`] itself when it closes.
+    #[must_use]
+    pub fn add(&self) -> (LinkId, Deliveries) {
+        let id = LinkId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, receiver) = unbounded_channel();
+        self.links.write().insert(id, sender);
+        (id, receiver)
+    }
+
+    /// Forgets a link: nothing more is delivered to it.
+    pub fn remove(&self, link: LinkId) {
+        self.links.write().remove(&link);
+    }
+
+    /// How many links there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.links.read().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.read().is_empty()
+    }
+
+    /// Brings durable commands to their links. Called from the core's commit thread; does not block.
+    ///
+    /// What is for a link that is gone is dropped: an answer has nobody to go to, and links see to it that no message is
+    /// on its way to them when they leave. Commands that are not for links (load, look up, reroute) are given back.
+    pub fn dispatch(&self, commands: Vec<Command>) -> Vec<Command> {
+        let mut others = Vec::new();
+        let mut batches: FxHashMap<LinkId, Vec<Delivery>> = FxHashMap::default();
+        for command in commands {
+            let (link, delivery) = match command {
+                Command::Send { link, message, leg, taken, want_receipt } => {
+                    (link, Delivery::Send { message, leg, taken, want_receipt })
+                }
+                Command::Answer { to, answer } => (to.link, Delivery::Answer { token: to.token, answer }),
+                Command::Ask { link, id, peer_id, message, leg } => {
+                    (link, Delivery::Ask { id, peer_id, message, leg })
+                }
+                other => {
+                    others.push(other);
+                    continue;
+                }
+            };
+            batches.entry(link).or_default().push(delivery);
+        }
+        if !batches.is_empty() {
+            let links = self.links.read();
+            for (link, batch) in batches {
+                if let Some(sender) = links.get(&link) {
+                    // A closed channel is a link that is just leaving: as if it were gone.
+                    let _ = sender.send(batch);
+                }
+            }
+        }
+        others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::ReplyTo;
+    use model::{PeerId, Refusal};
+
+    #[test]
+    fn a_batch_for_each_link_in_order_and_the_rest_given_back() {
+        let hub = Hub::new();
+        let (one, mut first) = hub.add();
+        let (two, mut second) = hub.add();
+        assert_ne!(one, two);
+        let answer = |link, token| Command::Answer { to: ReplyTo { link, token }, answer: Answer::Done };
+        let rest = hub.dispatch(vec![
+            answer(one, 1),
+            answer(two, 2),
+            Command::LookUp {
+                origin: PeerId(1),
+                id: MessageId(1),
+                source: None,
+                too_late: Some(Refusal::WrongState),
+                to: ReplyTo { link: one, token: 9 },
+            },
+            answer(one, 3),
+            answer(LinkId(99), 4),
+        ]);
+        assert_eq!(rest.len(), 1);
+        let tokens = |batch: Vec<Delivery>| -> Vec<u64> {
+            batch.iter().map(|delivery| if let Delivery::Answer { token, .. } = delivery { *token } else { 0 }).collect()
+        };
+        assert_eq!(tokens(first.try_recv().unwrap()), [1, 3]);
+        assert_eq!(tokens(second.try_recv().unwrap()), [2]);
+        hub.remove(one);
+        hub.dispatch(vec![answer(one, 5)]);
+        assert!(first.try_recv().is_err());
+        assert_eq!(hub.len(), 1);
+    }
+}

@@ -1,0 +1,121 @@
+use crate::wire::{BodyError, Reader, put_address, put_c_string};
+use crate::{Status, Tlvs, tag};
+use bytes::{BufMut, Bytes, BytesMut};
+use model::Address;
+
+/// The most octets that short_message may hold (34 §5.2.21).
+pub const MAX_SHORT_MESSAGE: usize = 254;
+
+/// The body that submit_sm and deliver_sm share (34 §4.4.1, §4.6.1).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sm {
+    /// At most 5 octets.
+    pub service_type: Bytes,
+    /// At most 20 octets.
+    pub source: Address,
+    /// At most 20 octets.
+    pub destination: Address,
+    /// Message mode, type and GSM features (34 §5.2.12).
+    pub esm_class: u8,
+    /// TP-PID.
+    pub protocol_id: u8,
+    /// 0 to 3.
+    pub priority_flag: u8,
+    /// Empty, or a time (34 §7.1.1).
+    pub schedule_delivery_time: Bytes,
+    /// Empty, or a time.
+    pub validity_period: Bytes,
+    /// Receipts wanted (34 §5.2.17).
+    pub registered_delivery: u8,
+    /// Replace a waiting message of the same addresses and service.
+    pub replace_if_present: u8,
+    /// How the text is coded (34 §5.2.19).
+    pub data_coding: u8,
+    /// A predefined text; 0 for none.
+    pub sm_default_msg_id: u8,
+    /// At most 254 octets; empty when the text is in message_payload.
+    pub short_message: Bytes,
+    /// The optional part.
+    pub tlvs: Tlvs,
+}
+
+impl Sm {
+    pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
+        let mut reader = Reader::new(body);
+        let service_type = reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
+        let source = reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        let destination =
+            reader.address(21, Status::RINVDSTADR, "destination_addr has more than 20 octets")?;
+        let esm_class = reader.u8()?;
+        let protocol_id = reader.u8()?;
+        let priority_flag = reader.u8()?;
+        let schedule_delivery_time =
+            reader.c_string(17, Status::RINVSCHED, "schedule_delivery_time has more than 16 octets")?;
+        let validity_period =
+            reader.c_string(17, Status::RINVEXPIRY, "validity_period has more than 16 octets")?;
+        let registered_delivery = reader.u8()?;
+        let replace_if_present = reader.u8()?;
+        let data_coding = reader.u8()?;
+        let sm_default_msg_id = reader.u8()?;
+        let sm_length = usize::from(reader.u8()?);
+        if sm_length > MAX_SHORT_MESSAGE {
+            return Err(BodyError::new(Status::RINVMSGLEN, "sm_length is above 254"));
+        }
+        let short_message = reader
+            .take(sm_length)
+            .map_err(|_| BodyError::new(Status::RINVMSGLEN, "short_message ends before sm_length"))?;
+        let tlvs = Tlvs::decode(reader.rest())?;
+        if sm_length > 0 && tlvs.get(tag::MESSAGE_PAYLOAD).is_some() {
+            return Err(BodyError::new(
+                Status::RINVMSGLEN,
+                "short_message and message_payload are both there",
+            ));
+        }
+        Ok(Self {
+            service_type,
+            source,
+            destination,
+            esm_class,
+            protocol_id,
+            priority_flag,
+            schedule_delivery_time,
+            validity_period,
+            registered_delivery,
+            replace_if_present,
+            data_coding,
+            sm_default_msg_id,
+            short_message,
+            tlvs,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        out.reserve(96 + self.short_message.len() + self.tlvs.raw().len());
+        put_c_string(out, &self.service_type, 6);
+        put_address(out, &self.source, 21);
+        put_address(out, &self.destination, 21);
+        out.put_slice(&[self.esm_class, self.protocol_id, self.priority_flag]);
+        put_c_string(out, &self.schedule_delivery_time, 17);
+        put_c_string(out, &self.validity_period, 17);
+        out.put_slice(&[
+            self.registered_delivery,
+            self.replace_if_present,
+            self.data_coding,
+            self.sm_default_msg_id,
+        ]);
+        let text = self.short_message.get(..MAX_SHORT_MESSAGE).unwrap_or(&self.short_message);
+        out.put_u8(text.len() as u8);
+        out.put_slice(text);
+        out.put_slice(self.tlvs.raw());
+    }
+
+    /// The text, wherever it stands.
+    #[must_use]
+    pub fn text(&self) -> Bytes {
+        if self.short_message.is_empty() {
+            self.tlvs.get(tag::MESSAGE_PAYLOAD).unwrap_or_default()
+        } else {
+            self.short_message.clone()
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Delivery receipts: the text form of 34 appendix B, in all the shapes of the field, and the TLVs.
+
+use crate::message_id::MessageIdForm;
+use crate::time;
+use crate::{Sm, Tlvs, tag};
+use bytes::Bytes;
+use model::{AddressBytes, PeerMessageId, Receipt, ReceiptState, ReceiptText, Timestamp};
+
+/// esm_class: the message is a receipt (34 §5.2.12).
+pub const ESM_RECEIPT: u8 = 0x04;
+/// esm_class: the message is an intermediate notification.
+pub const ESM_INTERMEDIATE: u8 = 0x20;
+/// The bits of esm_class that say what kind of message it is.
+pub const ESM_TYPE: u8 = 0x3C;
+
+const KEYS: [&[u8]; 8] =
+    [b"id:", b"sub:", b"dlvrd:", b"submit date:", b"done date:", b"stat:", b"err:", b"text:"];
+
+/// What a receipt's text says; every field may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// `id:`.
+    pub id: Option<Vec<u8>>,
+    /// `stat:`, or the bare word.
+    pub state: Option<ReceiptState>,
+    /// `err:`, where it is a number.
+    pub error: Option<u16>,
+    /// `done date:`.
+    pub done_at: Option<Timestamp>,
+}
+
+fn state_of(word: &[u8]) -> Option<ReceiptState> {
+    let word = word.to_ascii_uppercase();
+    Some(match word.as_slice() {
+        b"DELIVRD" | b"DELIVERED" | b"DELIVRED" => ReceiptState::Delivered,
+        b"EXPIRED" => ReceiptState::Expired,
+        b"DELETED" => ReceiptState::Deleted,
+        b"UNDELIV" | b"UNDELIVERABLE" | b"UNDELIVERED" | b"FAILED" => ReceiptState::Undeliverable,
+        b"ACCEPTD" | b"ACCEPTED" => ReceiptState::Accepted,
+        b"UNKNOWN" => ReceiptState::Unknown,
+        b"REJECTD" | b"REJECTED" => ReceiptState::Rejected,
+        b"ENROUTE" | b"BUFFERED" => ReceiptState::Enroute,
+        b"SCHEDULED" | b"SCHEDLD" => ReceiptState::Scheduled,
+        b"SKIPPED" => ReceiptState::Skipped,
+        _ => return None,
+    })
+}
+
+/// Reads a receipt's text: keys in any case and order, blanks where they please, anything missing.
+#[must_use]
+pub fn parse_text(text: &[u8]) -> Fields {
+    let lower = text.to_ascii_lowercase();
+    let mut found: Vec<(usize, usize, usize)> = Vec::new();
+    for (number, key) in KEYS.iter().enumerate() {
+        // A key begins the text or follows a blank; what follows "text:" is the message's own.
+        let mut from = 0;
+        while let Some(at) =
+            lower.get(from..).and_then(|rest| rest.windows(key.len()).position(|part| part == *key))
+        {
+            let start = from + at;
+            if start == 0 || lower.get(start - 1).is_some_and(|octet| !octet.is_ascii_alphanumeric()) {
+                found.push((start, start + key.len(), number));
+                break;
+            }
+            from = start + 1;
+        }
+    }
+    found.sort_unstable();
+    if let Some(text_at) = found.iter().position(|(_, _, key)| *key == 7) {
+        found.truncate(text_at + 1);
+    }
+    let mut fields = Fields::default();
+    let mut loose: Vec<&[u8]> = Vec::new();
+    for (index, (_, start, key)) in found.iter().enumerate() {
+        let end = found.get(index + 1).map_or(text.len(), |(next, _, _)| *next);
+        let value = text.get(*start..end).unwrap_or_default().trim_ascii();
+        let mut words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default();
+        match key {
+            0 if !first.is_empty() => fields.id = Some(first.to_vec()),
+            4 => fields.done_at = time::parse_receipt(first),
+            5 => fields.state = state_of(first),
+            6 => fields.error = std::str::from_utf8(first).ok().and_then(|word| word.parse().ok()),
+            _ => {}
+        }
+        if *key != 7 {
+            loose.extend(words);
+        }
+    }
+    if fields.state.is_none() {
+        fields.state = loose.into_iter().find_map(state_of);
+    }
+    fields
+}
+
+/// Reads a receipt out of a deliver_sm or data_sm: TLVs first, the text where they are silent. The second value says
+/// that both spoke and differed.
+#[must_use]
+pub fn read(
+    esm_class: u8,
+    source: &[u8],
+    destination: &[u8],
+    text: &[u8],
+    tlvs: &Tlvs,
+    form: MessageIdForm,
+) -> (Receipt, bool) {
+    let fields = parse_text(text);
+    let told = tlvs.u8(tag::MESSAGE_STATE).and_then(ReceiptState::from_octet);
+    let state = told.or(fields.state).unwrap_or(ReceiptState::Unknown);
+    let differs = told.is_some() && fields.state.is_some() && told != fields.state;
+    let id = tlvs
+        .c_string(tag::RECEIPTED_MESSAGE_ID)
+        .filter(|id| !id.is_empty())
+        .map(|id| id.to_vec())
+        .or(fields.id)
+        .map_or_else(PeerMessageId::default, |id| form.of_receipt(&id));
+    let network_error =
+        tlvs.get(tag::NETWORK_ERROR_CODE).and_then(|value| <[u8; 3]>::try_from(value.as_ref()).ok());
+    let nothing_said = told.is_none() && fields.state.is_none();
+    let intermediate = esm_class & ESM_TYPE == ESM_INTERMEDIATE || (!nothing_said && !state.is_final());
+    let receipt = Receipt {
+        id,
+        state,
+        intermediate,
+        error: fields
+            .error
+            .unwrap_or_else(|| network_error.map_or(0, |code| u16::from_be_bytes([code[1], code[2]]))),
+        network_error,
+        done_at: fields.done_at,
+        from: AddressBytes::from_slice(source),
+        to: AddressBytes::from_slice(destination),
+    };
+    (receipt, differs)
+}
+
+fn word_of(state: ReceiptState) -> &'static str {
+    match state {
+        ReceiptState::Delivered => "DELIVRD",
+        ReceiptState::Expired => "EXPIRED",
+        ReceiptState::Deleted => "DELETED",
+        ReceiptState::Undeliverable => "UNDELIV",
+        ReceiptState::Accepted => "ACCEPTD",
+        ReceiptState::Unknown => "UNKNOWN",
+        ReceiptState::Rejected => "REJECTD",
+        ReceiptState::Enroute | ReceiptState::Scheduled => "ENROUTE",
+        ReceiptState::Skipped => "SKIPPED",
+    }
+}
+
+/// Writes a receipt of ours as the text, esm_class and TLVs of `sm`. `id` is the message's id as its submitter knows
+/// it; `text` the first octets of the message. No TLVs are written where the peer takes none.
+pub fn write(sm: &mut Sm, receipt: &ReceiptText, id: &str, text: &[u8], with_tlvs: bool) {
+    let shown: Vec<u8> = text
+        .iter()
+        .take(20)
+        .map(|octet| if octet.is_ascii_graphic() || *octet == b' ' { *octet } else { b'?' })
+        .collect();
+    let (parts, delivered) = receipt.parts;
+    let mut body = format!(
+        "id:{id} sub:{:03} dlvrd:{:03} submit date:{} done date:{} stat:{} err:{:03} text:",
+        parts.min(999),
+        delivered.min(999),
+        time::format_receipt(receipt.submitted_at),
+        time::format_receipt(receipt.done_at),
+        word_of(receipt.state),
+        receipt.error.min(999),
+    )
+    .into_bytes();
+    body.extend_from_slice(&shown);
+    sm.esm_class = if receipt.intermediate { ESM_INTERMEDIATE } else { ESM_RECEIPT };
+    sm.data_coding = 0;
+    sm.short_message = Bytes::from(body);
+    sm.tlvs = Tlvs::default();
+    if with_tlvs {
+        let mut id = id.as_bytes().to_vec();
+        id.push(0);
+        let mut tlvs = Tlvs::default().with(tag::RECEIPTED_MESSAGE_ID, &id);
+        tlvs = tlvs.with(tag::MESSAGE_STATE, &[receipt.state as u8]);
+        if let Some(code) = receipt.network_error {
+            tlvs = tlvs.with(tag::NETWORK_ERROR_CODE, &code);
+        }
+        sm.tlvs = tlvs;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_116_every_shape_of_the_sheet_is_read() {
+        let full = parse_text(b"id:0000012345 sub:001 dlvrd:001 submit date:2612090930 done date:2612090931 stat:DELIVRD err:000 text:Hello");
+        assert_eq!(full.id.as_deref(), Some(&b"0000012345"[..]));
+        assert_eq!(full.state, Some(ReceiptState::Delivered));
+        assert_eq!(full.error, Some(0));
+        assert_eq!(time::format_receipt(full.done_at.unwrap()), "2612090931");
+        let capitals = parse_text(b"ID:7 STAT:UNDELIV ERR:0001 TEXT:");
+        assert_eq!((capitals.state, capitals.error), (Some(ReceiptState::Undeliverable), Some(1)));
+        assert_eq!(parse_text(b"id:7 err: 0 stat:EXPIRED").error, Some(0));
+        assert_eq!(parse_text(b"id:7 err:null stat:EXPIRED").error, None);
+        assert!(parse_text(b"id:7 done date:261209093112 stat:DELIVRD").done_at.is_some());
+        assert!(parse_text(b"id:7 done date:180711070003912+ stat:DELIVRD").done_at.is_some());
+        let bare = parse_text(b"id:7 sub:000 dlvrd:000 done date:180903120816 DELIVRD err:000 Text:");
+        assert_eq!(bare.state, Some(ReceiptState::Delivered));
+        assert_eq!(parse_text(b"id:7 stat:FAILED").state, Some(ReceiptState::Undeliverable));
+        let trap = parse_text(b"id:7 stat:DELIVRD err:000 text:id:8 stat:EXPIRED");
+        assert_eq!((trap.id.as_deref(), trap.state), (Some(&b"7"[..]), Some(ReceiptState::Delivered)));
+        assert_eq!(parse_text(b""), Fields::default());
+        assert_eq!(parse_text(&[0xFF; 300]), Fields::default());
+    }
+
+    #[test]
+    fn check_123_124_tlvs_win_and_a_wrong_length_is_passed_over() {
+        let tlvs = Tlvs::default()
+            .with(tag::MESSAGE_STATE, &[2])
+            .with(tag::RECEIPTED_MESSAGE_ID, b"abc")
+            .with(tag::NETWORK_ERROR_CODE, &[3, 0, 0, 1]);
+        let (receipt, differs) =
+            read(4, b"86", b"10", b"id:7 stat:UNDELIV err:012", &tlvs, MessageIdForm::AsIs);
+        assert!(differs);
+        assert_eq!(receipt.state, ReceiptState::Delivered);
+        assert_eq!(receipt.id, PeerMessageId::new(b"abc"));
+        assert_eq!((receipt.network_error, receipt.error), (None, 12));
+    }
+
+    #[test]
+    fn check_122_intermediate_is_not_final() {
+        let tlvs = Tlvs::default().with(tag::MESSAGE_STATE, &[1]);
+        assert!(read(0x20, b"", b"", b"", &tlvs, MessageIdForm::AsIs).0.intermediate);
+        assert!(!read(0x04, b"", b"", b"id:1", &Tlvs::default(), MessageIdForm::AsIs).0.intermediate);
+    }
+
+    #[test]
+    fn check_139_our_receipt_reads_back() {
+        let mut sm = Sm::default();
+        let text = ReceiptText {
+            of: model::MessageId(1_000_000_001),
+            state: ReceiptState::Undeliverable,
+            intermediate: false,
+            error: 12,
+            network_error: Some([3, 0, 12]),
+            submitted_at: Timestamp(1_795_000_000_000),
+            done_at: Timestamp(1_795_000_060_000),
+            parts: (1, 0),
+            peer_id: PeerMessageId::default(),
+        };
+        write(&mut sm, &text, "1000000001", b"Hello \x01", true);
+        assert_eq!(sm.esm_class, 4);
+        let shown = String::from_utf8(sm.short_message.to_vec()).unwrap();
+        assert!(shown.starts_with("id:1000000001 sub:001 dlvrd:000 submit date:"), "{shown}");
+        assert!(shown.ends_with("stat:UNDELIV err:012 text:Hello ?"), "{shown}");
+        let (receipt, differs) =
+            read(sm.esm_class, b"", b"", &sm.short_message, &sm.tlvs, MessageIdForm::AsIs);
+        assert!(!differs);
+        assert_eq!(receipt.id, PeerMessageId::new(b"1000000001"));
+        assert_eq!(receipt.network_error, Some([3, 0, 12]));
+        assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().last(), Some(&0));
+        write(&mut sm, &text, "1000000001", b"", false);
+        assert!(sm.tlvs.is_empty());
+    }
+}

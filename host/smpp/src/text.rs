@@ -1,0 +1,110 @@
+//! Text as data_coding says it is (34 §5.2.19): for people to read, never to be changed on its way through.
+
+const BASIC: [char; 128] = [
+    '@', '£', '$', '¥', 'è', 'é', 'ù', 'ì', 'ò', 'Ç', '\n', 'Ø', 'ø', '\r', 'Å', 'å', 'Δ', '_', 'Φ', 'Γ',
+    'Λ', 'Ω', 'Π', 'Ψ', 'Σ', 'Θ', 'Ξ', '\u{1B}', 'Æ', 'æ', 'ß', 'É', ' ', '!', '"', '#', '¤', '%', '&', '\'',
+    '(', ')', '*', '+', ',', '-', '.', '/', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ':', ';', '<',
+    '=', '>', '?', '¡', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q',
+    'R', 'S', 'T', 'U', 'V', 'W', 'X', 'Y', 'Z', 'Ä', 'Ö', 'Ñ', 'Ü', '§', '¿', 'a', 'b', 'c', 'd', 'e', 'f',
+    'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'ä',
+    'ö', 'ñ', 'ü', 'à',
+];
+
+fn extension(septet: u8) -> Option<char> {
+    Some(match septet {
+        0x0A => '\u{0C}',
+        0x14 => '^',
+        0x28 => '{',
+        0x29 => '}',
+        0x2F => '\\',
+        0x3C => '[',
+        0x3D => '~',
+        0x3E => ']',
+        0x40 => '|',
+        0x65 => '€',
+        _ => return None,
+    })
+}
+
+/// GSM 03.38 default alphabet, one septet an octet, with the extension table.
+#[must_use]
+pub fn decode_gsm(octets: &[u8]) -> String {
+    let mut text = String::with_capacity(octets.len());
+    let mut octets = octets.iter();
+    while let Some(octet) = octets.next() {
+        if *octet == 0x1B {
+            match octets.next() {
+                Some(next) => text.push(extension(*next).unwrap_or(' ')),
+                None => text.push(' '),
+            }
+        } else {
+            text.push(BASIC.get(usize::from(*octet)).copied().unwrap_or('\u{FFFD}'));
+        }
+    }
+    text
+}
+
+/// How many octets one unit of text takes; what may not be cut apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alphabet {
+    /// GSM septets, one an octet.
+    Gsm,
+    /// Octets.
+    Octets,
+    /// Two octets a unit, big-endian.
+    Ucs2,
+}
+
+/// The alphabet that a data coding scheme names.
+#[must_use]
+pub fn alphabet(data_coding: u8) -> Alphabet {
+    match data_coding {
+        0x00 | 0x01 | 0x10..=0x13 | 0xF0..=0xF3 => Alphabet::Gsm,
+        0x08 | 0x18..=0x1B | 0xE0..=0xEF => Alphabet::Ucs2,
+        _ => Alphabet::Octets,
+    }
+}
+
+/// The text for people. What cannot be read appears as replacement characters; nothing fails.
+#[must_use]
+pub fn decode(data_coding: u8, octets: &[u8]) -> String {
+    match data_coding {
+        0x01 => octets
+            .iter()
+            .map(|octet| if octet.is_ascii() { char::from(*octet) } else { '\u{FFFD}' })
+            .collect(),
+        0x03 => octets.iter().map(|octet| char::from(*octet)).collect(),
+        _ => match alphabet(data_coding) {
+            Alphabet::Gsm => decode_gsm(octets),
+            Alphabet::Ucs2 => {
+                let units = octets.chunks(2).map(|pair| match pair {
+                    [high, low] => u16::from_be_bytes([*high, *low]),
+                    _ => 0xFFFD,
+                });
+                char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{FFFD}')).collect()
+            }
+            Alphabet::Octets => octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_080_five_characters_of_the_gsm_alphabet() {
+        assert_eq!(decode(0, &[0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C]), "@£$€[");
+    }
+
+    #[test]
+    fn check_078_079_every_coding_reads_without_panic() {
+        for coding in 0..=255 {
+            for length in 0..5 {
+                let _ = decode(coding, &[0xD8, 0x1B, 0x00, 0xFF, 0x1B][..length]);
+            }
+        }
+        assert_eq!(decode(8, &[0x4F, 0x60, 0x59]), "\u{4F60}\u{FFFD}");
+        assert_eq!(decode(3, &[0xE9]), "é");
+    }
+}

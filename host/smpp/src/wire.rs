@@ -1,0 +1,117 @@
+use crate::Status;
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// Octets in a PDU header: length, command id, status, sequence number (34 §3.2).
+pub const HEADER_LENGTH: usize = 16;
+
+/// A body that cannot be understood, with the status that tells the peer so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} ({status})")]
+pub struct BodyError {
+    /// What to answer.
+    pub status: Status,
+    /// What is wrong, for the log.
+    pub what: &'static str,
+}
+
+impl BodyError {
+    pub(crate) fn new(status: Status, what: &'static str) -> Self {
+        Self { status, what }
+    }
+}
+
+/// Reads one body; never looks beyond it.
+pub(crate) struct Reader {
+    body: Bytes,
+}
+
+impl Reader {
+    pub(crate) fn new(body: Bytes) -> Self {
+        Self { body }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    pub(crate) fn rest(self) -> Bytes {
+        self.body
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.body.len()
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, BodyError> {
+        let octet = *self.body.first().ok_or(SHORT)?;
+        bytes::Buf::advance(&mut self.body, 1);
+        Ok(octet)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, BodyError> {
+        let octets: [u8; 4] = self.body.get(..4).and_then(|octets| octets.try_into().ok()).ok_or(SHORT)?;
+        bytes::Buf::advance(&mut self.body, 4);
+        Ok(u32::from_be_bytes(octets))
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Result<Bytes, BodyError> {
+        if count > self.body.len() {
+            return Err(SHORT);
+        }
+        Ok(self.body.split_to(count))
+    }
+
+    /// The length of the C-octet string that comes next, without its NUL.
+    fn c_length(&self, limit: usize, status: Status, what: &'static str) -> Result<usize, BodyError> {
+        let length = self.body.iter().position(|octet| *octet == 0).ok_or(NO_NUL)?;
+        if length >= limit {
+            return Err(BodyError::new(status, what));
+        }
+        Ok(length)
+    }
+
+    /// A C-octet string of at most `limit` octets, the NUL among them.
+    pub(crate) fn c_string(
+        &mut self,
+        limit: usize,
+        status: Status,
+        what: &'static str,
+    ) -> Result<Bytes, BodyError> {
+        let length = self.c_length(limit, status, what)?;
+        let value = if length == 0 { Bytes::new() } else { self.body.slice(..length) };
+        bytes::Buf::advance(&mut self.body, length + 1);
+        Ok(value)
+    }
+
+    pub(crate) fn address(
+        &mut self,
+        limit: usize,
+        status: Status,
+        what: &'static str,
+    ) -> Result<model::Address, BodyError> {
+        let ton = self.u8()?;
+        let npi = self.u8()?;
+        let length = self.c_length(limit, status, what)?;
+        let address = model::Address::new(ton, npi, self.body.get(..length).unwrap_or_default());
+        bytes::Buf::advance(&mut self.body, length + 1);
+        Ok(address)
+    }
+}
+
+const SHORT: BodyError =
+    BodyError { status: Status::RINVCMDLEN, what: "the body ends before its last field" };
+const NO_NUL: BodyError =
+    BodyError { status: Status::RINVCMDLEN, what: "a string has no end inside the PDU" };
+
+/// Writes a C-octet string, cut to what the field may hold.
+pub(crate) fn put_c_string(out: &mut BytesMut, value: &[u8], limit: usize) {
+    let end = value.iter().position(|octet| *octet == 0).unwrap_or(value.len()).min(limit - 1);
+    out.put_slice(value.get(..end).unwrap_or_default());
+    out.put_u8(0);
+}
+
+pub(crate) fn put_address(out: &mut BytesMut, address: &model::Address, limit: usize) {
+    out.put_u8(address.ton);
+    out.put_u8(address.npi);
+    put_c_string(out, &address.value, limit);
+}
