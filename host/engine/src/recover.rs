@@ -42,7 +42,7 @@ impl Engine {
                 None => match (&message.routed.verdict, message.scheduled) {
                     (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
                     (_, Some(scheduled)) if scheduled > now.wall => {
-                        self.defer(slot, now.moment_of(scheduled))
+                        self.defer(slot, now.moment_of(scheduled));
                     }
                     _ => self.join_queue(now, slot, &message),
                 },

@@ -37,7 +37,7 @@ fn date(day_number: i64) -> (i64, i64, i64) {
 
 /// Seconds since the epoch of a date and time of `YYMMDDhhmm[ss]` digits, with each field in its range.
 fn absolute(digits: &[u8]) -> Result<i64, TimeError> {
-    let field = |at: usize| digits.get(at..at + 2).map_or(Ok(0), number).map(|value| value.cast_signed());
+    let field = |at: usize| digits.get(at..at + 2).map_or(Ok(0), number).map(u64::cast_signed);
     let (year, month, day, hour, minute, second) =
         (field(0)?, field(2)?, field(4)?, field(6)?, field(8)?, field(10)?);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {

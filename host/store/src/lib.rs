@@ -1,1 +1,16 @@
-//! placeholder
+//! Tables, group commit and recovery, on redb.
+//!
+//! One [`Store::commit`] is one transaction with an fsync: a whole [`engine::Batch`] or nothing of it. Reading goes on
+//! beside it. What stands in which table, and in which octets, is written above the encoders in [`mod@record`].
+#![forbid(unsafe_code)]
+
+mod cursor;
+mod error;
+pub mod record;
+mod recover;
+mod store;
+
+pub use error::StoreError;
+pub use record::RecordError;
+pub use recover::Recovery;
+pub use store::{Committed, Found, Store, StoreOptions, free_space};

@@ -1,0 +1,466 @@
+//! The octets of records. All numbers little-endian; every record begins with its format version.
+
+use crate::cursor::{Cursor, put_address, put_long, put_short, put_text};
+use bytes::Bytes;
+use engine::{Handed, Part, Progress, Waiting};
+use model::{
+    AddressBytes, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId,
+    Priority, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step, StepKind, Text,
+    Timestamp, Verdict,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The record format that this version writes. It reads all formats up to it.
+pub const FORMAT: u8 = 1;
+
+/// A record that cannot be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at octet {offset}")]
+pub struct RecordError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where.
+    pub offset: usize,
+}
+
+/// Decodes records; plugin versions that many messages name are held once.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    deciders: HashMap<(Box<str>, Box<str>), Arc<DecidedBy>>,
+    last: Option<Arc<DecidedBy>>,
+}
+
+/// On disk, table `messages`, value:
+/// * 1: format (1)
+/// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
+/// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
+/// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
+/// * source, destination: each 1 TON, 1 NPI, 1 length, value
+/// * service type: 1 length, value, if flagged
+/// * text: 4 length, octets; TLVs: 4 length, octets, if flagged
+/// * verdict: 1 kind: 0 forward (1 count, legs), 1 hold (8 until), 2 reject (1 reason).
+///   Leg: 4 peer, 1 rank, 2 weight, 4 cost, 1 flags (bit 0 longest wait, 1 source, 2 destination), then what is flagged:
+///   8 ms, address, address
+/// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
+/// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
+///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets
+pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
+    let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
+        | u8::from(message.text.udhi) << 1
+        | u8::from(message.text.payload) << 2
+        | u8::from(message.replace_if_present) << 3
+        | u8::from(message.scheduled.is_some()) << 4
+        | u8::from(!message.tlvs.is_empty()) << 5
+        | u8::from(!message.service_type.is_empty()) << 6
+        | u8::from(message.routed.note.is_some()) << 7;
+    out.extend_from_slice(&[FORMAT, flags]);
+    out.extend_from_slice(&message.origin.0.to_le_bytes());
+    out.extend_from_slice(&[
+        message.protocol_id,
+        message.esm_class,
+        message.priority.level(),
+        message.receipts.bits(),
+        message.text.data_coding,
+    ]);
+    out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
+    out.extend_from_slice(&message.expires_at.0.to_le_bytes());
+    if let Some(scheduled) = message.scheduled {
+        out.extend_from_slice(&scheduled.0.to_le_bytes());
+    }
+    put_address(out, &message.source);
+    put_address(out, &message.destination);
+    if !message.service_type.is_empty() {
+        put_short(out, &message.service_type);
+    }
+    put_long(out, &message.text.octets);
+    if !message.tlvs.is_empty() {
+        put_long(out, &message.tlvs);
+    }
+    match &message.routed.verdict {
+        Verdict::Forward(legs) => {
+            let legs = legs.get(..255).unwrap_or(legs);
+            out.extend_from_slice(&[0, legs.len() as u8]);
+            for leg in legs {
+                encode_leg(out, leg);
+            }
+        }
+        Verdict::Hold(until) => {
+            out.push(1);
+            out.extend_from_slice(&until.0.to_le_bytes());
+        }
+        Verdict::Reject(reason) => out.extend_from_slice(&[2, *reason as u8]),
+    }
+    put_text(out, &message.routed.by.plugin);
+    put_text(out, &message.routed.by.version);
+    if let Some(note) = &message.routed.note {
+        put_text(out, note);
+    }
+    if let Kind::Receipt(receipt) = &message.kind {
+        out.extend_from_slice(&receipt.of.0.to_le_bytes());
+        let flags = u8::from(receipt.intermediate) | u8::from(receipt.network_error.is_some()) << 1;
+        out.extend_from_slice(&[receipt.state as u8, flags]);
+        out.extend_from_slice(&receipt.error.to_le_bytes());
+        out.extend_from_slice(receipt.network_error.as_ref().map_or(&[][..], |code| code));
+        out.extend_from_slice(&receipt.submitted_at.0.to_le_bytes());
+        out.extend_from_slice(&receipt.done_at.0.to_le_bytes());
+        out.extend_from_slice(&receipt.parts.0.to_le_bytes());
+        out.extend_from_slice(&receipt.parts.1.to_le_bytes());
+        put_short(out, &receipt.peer_id.0);
+    }
+}
+
+fn encode_leg(out: &mut Vec<u8>, leg: &Leg) {
+    out.extend_from_slice(&leg.peer.0.to_le_bytes());
+    out.push(leg.rank);
+    out.extend_from_slice(&leg.weight.to_le_bytes());
+    out.extend_from_slice(&leg.cost.to_le_bytes());
+    out.push(
+        u8::from(leg.longest_wait.is_some())
+            | u8::from(leg.source.is_some()) << 1
+            | u8::from(leg.destination.is_some()) << 2,
+    );
+    if let Some(wait) = leg.longest_wait {
+        out.extend_from_slice(&u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
+    }
+    for address in [&leg.source, &leg.destination].into_iter().flatten() {
+        put_address(out, address);
+    }
+}
+
+fn decode_leg(cursor: &mut Cursor<'_>) -> Result<Leg, RecordError> {
+    let (peer, rank, weight, cost) = (PeerId(cursor.u32()?), cursor.u8()?, cursor.u16()?, cursor.u32()?);
+    let flags = cursor.u8()?;
+    let longest_wait = if flags & 1 != 0 { Some(Duration::from_millis(cursor.u64()?)) } else { None };
+    let source = if flags & 2 != 0 { Some(cursor.address()?) } else { None };
+    let destination = if flags & 4 != 0 { Some(cursor.address()?) } else { None };
+    Ok(Leg { peer, rank, weight, cost, longest_wait, source, destination })
+}
+
+impl Decoder {
+    /// A decoder that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn decider(&mut self, plugin: &str, version: &str) -> Arc<DecidedBy> {
+        if let Some(last) = &self.last
+            && last.plugin == plugin
+            && last.version == version
+        {
+            return last.clone();
+        }
+        let by = self
+            .deciders
+            .entry((plugin.into(), version.into()))
+            .or_insert_with(|| Arc::new(DecidedBy { plugin: plugin.to_owned(), version: version.to_owned() }))
+            .clone();
+        self.last = Some(by.clone());
+        by
+    }
+
+    /// Reads what [`encode_message`] wrote, and how many octets it took.
+    ///
+    /// # Errors
+    /// When the octets are no such record.
+    pub fn message(&mut self, id: MessageId, octets: &[u8]) -> Result<(Message, usize), RecordError> {
+        let mut cursor = Cursor::new(octets);
+        if cursor.u8()? != FORMAT {
+            return Err(RecordError { what: "unknown record format", offset: 0 });
+        }
+        let flags = cursor.u8()?;
+        let flagged = |bit: u8| flags & (1 << bit) != 0;
+        let origin = PeerId(cursor.u32()?);
+        let (protocol_id, esm_class) = (cursor.u8()?, cursor.u8()?);
+        let priority = Priority::new(cursor.u8()?);
+        let receipts = ReceiptRequest::from_bits(cursor.u8()?);
+        let data_coding = cursor.u8()?;
+        let accepted_at = Timestamp(cursor.u64()?);
+        let expires_at = Timestamp(cursor.u64()?);
+        let scheduled = if flagged(4) { Some(Timestamp(cursor.u64()?)) } else { None };
+        let source = cursor.address()?;
+        let destination = cursor.address()?;
+        let service_type = if flagged(6) { Bytes::copy_from_slice(cursor.short()?) } else { Bytes::new() };
+        let octets = Bytes::copy_from_slice(cursor.long()?);
+        let tlvs = if flagged(5) { Bytes::copy_from_slice(cursor.long()?) } else { Bytes::new() };
+        let verdict = match cursor.u8()? {
+            0 => {
+                let count = cursor.u8()?;
+                let mut legs = Vec::with_capacity(usize::from(count.min(16)));
+                for _ in 0..count {
+                    legs.push(decode_leg(&mut cursor)?);
+                }
+                Verdict::Forward(legs)
+            }
+            1 => Verdict::Hold(Timestamp(cursor.u64()?)),
+            2 => {
+                let reason = cursor.u8()?;
+                Verdict::Reject(
+                    RejectReason::from_octet(reason).ok_or_else(|| cursor.damaged("unknown reason"))?,
+                )
+            }
+            _ => return Err(cursor.damaged("unknown verdict")),
+        };
+        let (plugin, version) = (cursor.text()?, cursor.text()?);
+        let by = self.decider(plugin, version);
+        let note = if flagged(7) { Some(cursor.text()?.into()) } else { None };
+        let kind =
+            if flagged(0) { Kind::Receipt(Box::new(decode_receipt(&mut cursor)?)) } else { Kind::Text };
+        let message = Message {
+            id,
+            kind,
+            origin,
+            source,
+            destination,
+            service_type,
+            protocol_id,
+            esm_class,
+            priority,
+            receipts,
+            replace_if_present: flagged(3),
+            text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
+            tlvs,
+            accepted_at,
+            scheduled,
+            expires_at,
+            routed: Routed { verdict, by, note },
+        };
+        Ok((message, cursor.at()))
+    }
+}
+
+fn decode_receipt(cursor: &mut Cursor<'_>) -> Result<ReceiptText, RecordError> {
+    let of = MessageId(cursor.u64()?);
+    let state = cursor.u8()?;
+    let state = ReceiptState::from_octet(state).ok_or_else(|| cursor.damaged("unknown receipt state"))?;
+    let flags = cursor.u8()?;
+    let error = cursor.u16()?;
+    let network_error = if flags & 2 != 0 { Some([cursor.u8()?, cursor.u8()?, cursor.u8()?]) } else { None };
+    Ok(ReceiptText {
+        of,
+        state,
+        intermediate: flags & 1 != 0,
+        error,
+        network_error,
+        submitted_at: Timestamp(cursor.u64()?),
+        done_at: Timestamp(cursor.u64()?),
+        parts: (cursor.u16()?, cursor.u16()?),
+        peer_id: PeerMessageId(AddressBytes::from_slice(cursor.short()?)),
+    })
+}
+
+/// One step: 8 at, 1 kind, then by kind: 1 submitted (4 peer, 2 attempt), 2 responded (1 length, id), 3 refused (4 code),
+/// 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 asked, 10 reported (1 state,
+/// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered; 0 is accepted.
+fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
+    let steps = steps.get(..255).unwrap_or(steps);
+    out.push(steps.len() as u8);
+    for step in steps {
+        out.extend_from_slice(&step.at.0.to_le_bytes());
+        match &step.kind {
+            StepKind::Accepted => out.push(0),
+            StepKind::Submitted { peer, attempt } => {
+                out.push(1);
+                out.extend_from_slice(&peer.0.to_le_bytes());
+                out.extend_from_slice(&attempt.to_le_bytes());
+            }
+            StepKind::Responded { id } => {
+                out.push(2);
+                put_short(out, &id.0);
+            }
+            StepKind::Refused { code } => {
+                out.push(3);
+                out.extend_from_slice(&code.to_le_bytes());
+            }
+            StepKind::NotSent => out.push(4),
+            StepKind::Unanswered => out.push(5),
+            StepKind::Deferred { until } => {
+                out.push(6);
+                out.extend_from_slice(&until.0.to_le_bytes());
+            }
+            StepKind::NextLeg { peer } => {
+                out.push(7);
+                out.extend_from_slice(&peer.0.to_le_bytes());
+            }
+            StepKind::SentAgain => out.push(8),
+            StepKind::Asked => out.push(9),
+            StepKind::Reported { state, error } => {
+                out.extend_from_slice(&[10, *state]);
+                out.extend_from_slice(&error.to_le_bytes());
+            }
+            StepKind::Replaced => out.push(11),
+            StepKind::Held { until } => {
+                out.push(12);
+                out.extend_from_slice(&until.0.to_le_bytes());
+            }
+            StepKind::Rerouted { peer } => {
+                out.push(13);
+                out.extend_from_slice(&peer.0.to_le_bytes());
+            }
+            StepKind::Recovered => out.push(14),
+        }
+    }
+}
+
+fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
+    let count = cursor.u8()?;
+    let mut steps = Vec::with_capacity(usize::from(count.min(16)));
+    for _ in 0..count {
+        let at = Timestamp(cursor.u64()?);
+        let kind = match cursor.u8()? {
+            0 => StepKind::Accepted,
+            1 => StepKind::Submitted { peer: PeerId(cursor.u32()?), attempt: cursor.u16()? },
+            2 => StepKind::Responded { id: PeerMessageId(AddressBytes::from_slice(cursor.short()?)) },
+            3 => StepKind::Refused { code: cursor.u32()? },
+            4 => StepKind::NotSent,
+            5 => StepKind::Unanswered,
+            6 => StepKind::Deferred { until: Timestamp(cursor.u64()?) },
+            7 => StepKind::NextLeg { peer: PeerId(cursor.u32()?) },
+            8 => StepKind::SentAgain,
+            9 => StepKind::Asked,
+            10 => StepKind::Reported { state: cursor.u8()?, error: cursor.u16()? },
+            11 => StepKind::Replaced,
+            12 => StepKind::Held { until: Timestamp(cursor.u64()?) },
+            13 => StepKind::Rerouted { peer: PeerId(cursor.u32()?) },
+            14 => StepKind::Recovered,
+            _ => return Err(cursor.damaged("unknown step")),
+        };
+        steps.push(Step { at, kind });
+    }
+    Ok(steps)
+}
+
+/// On disk, table `progress`, value:
+/// * 1: format (1)
+/// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
+/// * 2: attempts; 1: leg
+/// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
+/// * steps
+pub fn encode_progress(out: &mut Vec<u8>, progress: &Progress) {
+    out.push(FORMAT);
+    match progress.waiting {
+        Waiting::Queued => out.push(0),
+        Waiting::Deferred { until } => {
+            out.push(1);
+            out.extend_from_slice(&until.0.to_le_bytes());
+        }
+        Waiting::Held { until } => {
+            out.push(2);
+            out.extend_from_slice(&until.0.to_le_bytes());
+        }
+        Waiting::Uncertain { since } => {
+            out.push(3);
+            out.extend_from_slice(&since.0.to_le_bytes());
+        }
+        Waiting::Receipt { peer, since } => {
+            out.push(4);
+            out.extend_from_slice(&peer.0.to_le_bytes());
+            out.extend_from_slice(&since.0.to_le_bytes());
+        }
+    }
+    out.extend_from_slice(&progress.attempts.to_le_bytes());
+    out.push(progress.leg);
+    let parts = progress.parts.get(..255).unwrap_or(&progress.parts);
+    out.push(parts.len() as u8);
+    for part in parts {
+        put_short(out, &part.id.0);
+        out.push(part.state.map_or(255, |state| state as u8));
+    }
+    encode_steps(out, &progress.steps);
+}
+
+/// Reads what [`encode_progress`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if cursor.u8()? != FORMAT {
+        return Err(RecordError { what: "unknown record format", offset: 0 });
+    }
+    let waiting = match cursor.u8()? {
+        0 => Waiting::Queued,
+        1 => Waiting::Deferred { until: Timestamp(cursor.u64()?) },
+        2 => Waiting::Held { until: Timestamp(cursor.u64()?) },
+        3 => Waiting::Uncertain { since: Timestamp(cursor.u64()?) },
+        4 => Waiting::Receipt { peer: PeerId(cursor.u32()?), since: Timestamp(cursor.u64()?) },
+        _ => return Err(cursor.damaged("unknown waiting state")),
+    };
+    let (attempts, leg) = (cursor.u16()?, cursor.u8()?);
+    let mut parts = Vec::new();
+    for _ in 0..cursor.u8()? {
+        let id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
+        parts.push(Part { id, state: ReceiptState::from_octet(cursor.u8()?) });
+    }
+    Ok(Progress { waiting, attempts, leg, parts, steps: decode_steps(&mut cursor)? })
+}
+
+/// On disk, table `finished`, value: the message record as it stood in `messages`, then
+/// * 1: format (1); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * peer's id: 1 length, octets
+/// * steps
+pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {
+    out.extend_from_slice(&[FORMAT, ended.state as u8]);
+    out.extend_from_slice(&ended.at.0.to_le_bytes());
+    out.extend_from_slice(&ended.error.to_le_bytes());
+    out.extend_from_slice(&ended.peer.map_or(u32::MAX, |peer| peer.0).to_le_bytes());
+    put_short(out, &ended.peer_id.0);
+    encode_steps(out, &ended.steps);
+}
+
+/// Reads what [`encode_final`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_final(octets: &[u8]) -> Result<Final, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if cursor.u8()? != FORMAT {
+        return Err(RecordError { what: "unknown record format", offset: 0 });
+    }
+    let state = cursor.u8()?;
+    let state = FinalState::from_octet(state).ok_or_else(|| cursor.damaged("unknown final state"))?;
+    let (at, error, peer) = (Timestamp(cursor.u64()?), cursor.u32()?, cursor.u32()?);
+    let peer_id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
+    Ok(Final {
+        state,
+        at,
+        error,
+        peer: (peer != u32::MAX).then_some(PeerId(peer)),
+        peer_id,
+        steps: decode_steps(&mut cursor)?,
+    })
+}
+
+/// On disk, table `handed`, value: 1 format (1), then per hand-over: 8 id, 2 attempt, 1 leg, 8 at.
+pub fn encode_handed(out: &mut Vec<u8>, handed: &[Handed]) {
+    out.push(FORMAT);
+    for one in handed {
+        out.extend_from_slice(&one.id.0.to_le_bytes());
+        out.extend_from_slice(&one.attempt.to_le_bytes());
+        out.push(one.leg);
+        out.extend_from_slice(&one.at.0.to_le_bytes());
+    }
+}
+
+/// Reads what [`encode_handed`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_handed(octets: &[u8]) -> Result<Vec<Handed>, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if cursor.u8()? != FORMAT {
+        return Err(RecordError { what: "unknown record format", offset: 0 });
+    }
+    let mut handed = Vec::with_capacity(octets.len() / 19);
+    while cursor.at() < octets.len() {
+        handed.push(Handed {
+            id: MessageId(cursor.u64()?),
+            attempt: cursor.u16()?,
+            leg: cursor.u8()?,
+            at: Timestamp(cursor.u64()?),
+        });
+    }
+    Ok(handed)
+}

@@ -1,0 +1,343 @@
+use crate::record::{self, Decoder};
+use crate::{RecordError, StoreError};
+use engine::{Batch, Progress};
+use model::{Directory, Final, Message, MessageId, PeerId, Timestamp};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
+pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
+pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
+const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Peer number → name. Never changed once written.
+const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+
+/// The file's format: the newest record format in it.
+const META_FORMAT: &str = "format";
+pub(crate) const META_NEXT_ID: &str = "next_id";
+pub(crate) const META_NEXT_HANDED: &str = "next_handed";
+
+/// How the store is opened.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Octets of pages held in memory.
+    pub cache: usize,
+    /// Write the allocator's state with every commit, so that a start after a crash need not walk the whole file. It
+    /// costs about a tenth more per commit (`commit_speed` example).
+    pub quick_repair: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { cache: 256 << 20, quick_repair: true }
+    }
+}
+
+/// What a commit did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Committed {
+    /// Rows inserted, changed or removed.
+    pub rows: u64,
+    /// Octets of records written.
+    pub octets: u64,
+}
+
+/// A message as the store knows it.
+#[derive(Debug)]
+pub enum Found {
+    /// It waits.
+    Waiting(Message, Option<Progress>),
+    /// It has ended.
+    Finished(Message, Final),
+}
+
+/// The tables.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) database: Database,
+    path: PathBuf,
+    options: StoreOptions,
+}
+
+impl Store {
+    /// Opens the file, made if it is not there.
+    ///
+    /// # Errors
+    /// When another process has it, a newer daemon wrote it, or it cannot be read.
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let opened = Database::builder().set_cache_size(options.cache).create(path);
+        let database = opened.map_err(|error| match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(path.to_owned()),
+            other => StoreError::Open { path: path.to_owned(), source: other.into() },
+        })?;
+        Self::on(database, path, options)
+    }
+
+    /// Opens the tables of a database over some other storage, for tests of failing disks.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(backend: impl redb::StorageBackend, options: StoreOptions) -> Result<Self, StoreError> {
+        let path = Path::new("(backend)");
+        let database = Database::builder()
+            .set_cache_size(options.cache)
+            .create_with_backend(backend)
+            .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
+        Self::on(database, path, options)
+    }
+
+    fn on(database: Database, path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let store = Self { database, path: path.to_owned(), options };
+        let mut transaction = store.database.begin_write()?;
+        transaction.set_two_phase_commit(true);
+        {
+            let mut meta = transaction.open_table(META)?;
+            let found = meta.get(META_FORMAT)?.map(|format| format.value());
+            let known = u64::from(record::FORMAT);
+            match found {
+                Some(found) if found > known => {
+                    return Err(StoreError::TooNew { path: store.path, found, known });
+                }
+                Some(found) if found == known => {}
+                _ => {
+                    meta.insert(META_FORMAT, known)?;
+                }
+            }
+            transaction.open_table(MESSAGES)?;
+            transaction.open_table(PROGRESS)?;
+            transaction.open_table(HANDED)?;
+            transaction.open_table(FINISHED)?;
+            transaction.open_table(NAMES)?;
+        }
+        transaction.commit()?;
+        Ok(store)
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn begin(&self) -> Result<redb::WriteTransaction, StoreError> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        transaction.set_two_phase_commit(true);
+        transaction.set_quick_repair(self.options.quick_repair);
+        Ok(transaction)
+    }
+
+    /// Writes a batch: one transaction, durable when this returns.
+    ///
+    /// # Errors
+    /// When the disk fails. Nothing of the batch is then visible, and nobody may be told of it.
+    pub fn commit(&self, batch: &Batch) -> Result<Committed, StoreError> {
+        let transaction = self.begin()?;
+        let mut done = Committed::default();
+        let mut buffer = Vec::with_capacity(512);
+        {
+            let mut messages = transaction.open_table(MESSAGES)?;
+            for message in batch.accepted.iter().chain(&batch.replaced) {
+                buffer.clear();
+                record::encode_message(&mut buffer, message);
+                messages.insert(message.id.0, buffer.as_slice())?;
+                done.rows += 1;
+                done.octets += buffer.len() as u64;
+            }
+            if !(batch.progress.is_empty() && batch.finished.is_empty() && batch.dropped.is_empty()) {
+                let mut progress = transaction.open_table(PROGRESS)?;
+                for (id, state) in &batch.progress {
+                    buffer.clear();
+                    record::encode_progress(&mut buffer, state);
+                    progress.insert(id.0, buffer.as_slice())?;
+                    done.rows += 1;
+                    done.octets += buffer.len() as u64;
+                }
+                // Most messages end without ever having had a progress row.
+                let any = !progress.is_empty()?;
+                let mut finished = transaction.open_table(FINISHED)?;
+                for (id, ended) in &batch.finished {
+                    if let Some(message) = messages.remove(id.0)? {
+                        buffer.clear();
+                        buffer.extend_from_slice(message.value());
+                        record::encode_final(&mut buffer, ended);
+                        drop(message);
+                        finished.insert(id.0, buffer.as_slice())?;
+                        done.octets += buffer.len() as u64;
+                    }
+                    if any {
+                        progress.remove(id.0)?;
+                    }
+                    done.rows += 2;
+                }
+                for id in &batch.dropped {
+                    messages.remove(id.0)?;
+                    if any {
+                        progress.remove(id.0)?;
+                    }
+                    done.rows += 1;
+                }
+            }
+            if !(batch.handed.is_empty() && batch.handed_done.is_empty()) {
+                let mut handed = transaction.open_table(HANDED)?;
+                if !batch.handed.is_empty() {
+                    buffer.clear();
+                    record::encode_handed(&mut buffer, &batch.handed);
+                    handed.insert(batch.handed_seq, buffer.as_slice())?;
+                    done.rows += 1;
+                    done.octets += buffer.len() as u64;
+                }
+                for seq in &batch.handed_done {
+                    handed.remove(seq)?;
+                    done.rows += 1;
+                }
+            }
+            if !batch.accepted.is_empty() || !batch.handed.is_empty() {
+                let mut meta = transaction.open_table(META)?;
+                meta.insert(META_NEXT_ID, batch.next_id.0)?;
+                if !batch.handed.is_empty() {
+                    meta.insert(META_NEXT_HANDED, batch.handed_seq + 1)?;
+                }
+            }
+        }
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Messages by id, for those that wait; `None` for the others.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn load(&self, ids: &[MessageId]) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let messages = transaction.open_table(MESSAGES)?;
+        let mut decoder = Decoder::new();
+        ids.iter()
+            .map(|id| {
+                let Some(row) = messages.get(id.0)? else { return Ok(None) };
+                let (message, _) = decoder.message(*id, row.value()).map_err(damaged("messages", id.0))?;
+                Ok(Some(Arc::new(message)))
+            })
+            .collect()
+    }
+
+    /// One message, waiting or finished.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn find(&self, id: MessageId) -> Result<Option<Found>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let mut decoder = Decoder::new();
+        if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
+            let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
+            let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
+                Some(row) => Some(record::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
+                None => None,
+            };
+            return Ok(Some(Found::Waiting(message, progress)));
+        }
+        if let Some(row) = transaction.open_table(FINISHED)?.get(id.0)? {
+            return Ok(Some(decode_finished(&mut decoder, id, row.value())?));
+        }
+        Ok(None)
+    }
+
+    /// How many messages wait, and how many have ended and are kept.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
+        let transaction = self.database.begin_read()?;
+        Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
+    }
+
+    /// Removes finished messages that ended before `before`, oldest ids first, at most `most` of them. Stops at the
+    /// first that is younger, so that a long-lived message keeps those after it for as long as itself.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn trim_finished(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        let gone = {
+            let transaction = self.database.begin_read()?;
+            let finished = transaction.open_table(FINISHED)?;
+            let mut decoder = Decoder::new();
+            let mut gone = Vec::new();
+            for row in finished.iter()?.take(most) {
+                let (id, value) = row?;
+                let id = MessageId(id.value());
+                match decode_finished(&mut decoder, id, value.value())? {
+                    Found::Finished(_, ended) if ended.at < before => gone.push(id.0),
+                    _ => break,
+                }
+            }
+            gone
+        };
+        if !gone.is_empty() {
+            let transaction = self.begin()?;
+            {
+                let mut finished = transaction.open_table(FINISHED)?;
+                for id in &gone {
+                    finished.remove(id)?;
+                }
+            }
+            transaction.commit()?;
+        }
+        Ok(gone.len())
+    }
+
+    /// The names of all peers that ever were; those of `wanted` that are new get their numbers, durable on return.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn directory(&self, wanted: &[String]) -> Result<Directory, StoreError> {
+        let mut directory = Directory::new();
+        {
+            let transaction = self.database.begin_read()?;
+            for row in transaction.open_table(NAMES)?.iter()? {
+                let (_, name) = row?;
+                // Numbers were given out one after the other; reading in their order gives them out again.
+                let _ = directory.intern(name.value());
+            }
+        }
+        let mut fresh: Vec<(PeerId, &String)> = Vec::new();
+        for name in wanted {
+            if let Ok((id, true)) = directory.intern(name) {
+                fresh.push((id, name));
+            }
+        }
+        if !fresh.is_empty() {
+            let transaction = self.begin()?;
+            {
+                let mut names = transaction.open_table(NAMES)?;
+                for (id, name) in fresh {
+                    names.insert(id.0, name.as_str())?;
+                }
+            }
+            transaction.commit()?;
+        }
+        Ok(directory)
+    }
+}
+
+pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
+    move |source| StoreError::Record { table, id, source }
+}
+
+fn decode_finished(decoder: &mut Decoder, id: MessageId, octets: &[u8]) -> Result<Found, StoreError> {
+    let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
+    let ended =
+        record::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
+    Ok(Found::Finished(message, ended))
+}
+
+/// Free octets on the disk that holds `path`, for an ordinary user.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn free_space(path: &Path) -> Result<u64, StoreError> {
+    let told = rustix::fs::statvfs(path)
+        .map_err(|error| StoreError::FreeSpace { path: path.to_owned(), source: error.into() })?;
+    Ok(told.f_bavail.saturating_mul(told.f_frsize))
+}
