@@ -1,0 +1,99 @@
+use argon2::{Argon2, PasswordHash, PasswordVerifier};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Verifies passwords away from the threads that move messages.
+///
+/// argon2 is slow on purpose, and after a network fault all ESMEs bind at once. What was verified lately is therefore
+/// remembered for some minutes, as a hash under a key that lives only in this process.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    key: [u8; 32],
+    running: Arc<Semaphore>,
+    known: Mutex<FxHashMap<[u8; 32], Instant>>,
+}
+
+impl Verifier {
+    const REMEMBERED: Duration = Duration::from_secs(600);
+    const MOST: usize = 4096;
+
+    /// A verifier that runs `at_once` verifications at a time.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub(crate) fn new(at_once: usize) -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self { key, running: Arc::new(Semaphore::new(at_once.max(1))), known: Mutex::default() })
+    }
+
+    fn mark(&self, hash: &str, password: &[u8]) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        digest.update(self.key);
+        digest.update((hash.len() as u64).to_le_bytes());
+        digest.update(hash.as_bytes());
+        digest.update(password);
+        digest.finalize().into()
+    }
+
+    /// Whether this password was found right for this hash in the last minutes.
+    pub(crate) fn is_known(&self, hash: &str, password: &[u8], now: Instant) -> bool {
+        let mark = self.mark(hash, password);
+        self.known.lock().get(&mark).is_some_and(|until| *until > now)
+    }
+
+    /// Whether the password is right.
+    pub(crate) async fn verify(&self, hash: &str, password: &[u8], now: Instant) -> bool {
+        if self.is_known(hash, password, now) {
+            return true;
+        }
+        let Ok(permit) = self.running.clone().acquire_owned().await else { return false };
+        let (text, octets) = (hash.to_owned(), password.to_vec());
+        let right = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            match PasswordHash::new(&text) {
+                Ok(parsed) => Argon2::default().verify_password(&octets, &parsed).is_ok(),
+                Err(_) => false,
+            }
+        })
+        .await
+        .unwrap_or(false);
+        if right {
+            let mark = self.mark(hash, password);
+            let mut known = self.known.lock();
+            if known.len() >= Self::MOST {
+                known.retain(|_, until| *until > now);
+                if known.len() >= Self::MOST {
+                    known.clear();
+                }
+            }
+            known.insert(mark, now + Self::REMEMBERED);
+        }
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use argon2::{Algorithm, Params, PasswordHasher, Version, password_hash::SaltString};
+
+    #[tokio::test]
+    async fn check_032_twelve_characters_and_the_memory_of_right_ones_only() {
+        let salt = SaltString::encode_b64(b"0123456789abcdef").unwrap();
+        let cheap = Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(8, 1, 1, None).unwrap());
+        let hash = cheap.hash_password(b"twelve-chars", &salt).unwrap().to_string();
+        let verifier = Verifier::new(1).unwrap();
+        let now = Instant::now();
+        assert!(!verifier.verify(&hash, b"wrong", now).await);
+        assert!(!verifier.is_known(&hash, b"wrong", now));
+        assert!(verifier.verify(&hash, b"twelve-chars", now).await);
+        assert!(verifier.is_known(&hash, b"twelve-chars", now));
+        assert!(!verifier.is_known(&hash, b"twelve-chars", now + Verifier::REMEMBERED));
+        assert!(!verifier.verify("no hash at all", b"x", now).await);
+    }
+}

@@ -1,0 +1,88 @@
+//! The default router: the longest prefix of the destination decides.
+
+pub mod policy;
+
+use policy::{LegRule, Policy, Reject, Target};
+use switchyard_sdk::{Address, Decision, Leg, Message, RejectReason, Router, forward, pass, reject, tables};
+
+struct PrefixRouter {
+    policy: Policy,
+    table: u32,
+}
+
+impl Router for PrefixRouter {
+    fn configure(document: &str) -> Result<Self, String> {
+        let policy = Policy::parse(document)?;
+        let rows: Vec<tables::Row> =
+            policy.prefixes.iter().map(|(key, value)| tables::Row { key: key.clone(), value: *value }).collect();
+        let table = tables::define_prefixes("routes", &rows)?;
+        Ok(Self { policy, table })
+    }
+
+    fn route(&self, message: &Message) -> Decision {
+        let digits = message.destination.value.trim_start_matches('+');
+        let mut end = digits.len();
+        while let Some(found) = digits.get(..end).and_then(|key| tables::longest_prefix(self.table, key)) {
+            let rules = self.policy.rules.get(found.value as usize).map_or(&[][..], Vec::as_slice);
+            if let Some(rule) = rules.iter().find(|rule| rule.applies(&message.origin, &message.source.value)) {
+                return decide(&rule.target, message);
+            }
+            // None of this prefix's rules applies: a shorter prefix may have one.
+            match (found.length as usize).checked_sub(1) {
+                Some(shorter) => end = shorter,
+                None => break,
+            }
+        }
+        match &self.policy.default {
+            Some(target) => decide(target, message),
+            None => pass(),
+        }
+    }
+}
+
+fn decide(target: &Target, message: &Message) -> Decision {
+    let decision = match target.reject {
+        Some(reason) => reject(match reason {
+            Reject::NoRoute => RejectReason::NoRoute,
+            Reject::InvalidDestination => RejectReason::InvalidDestination,
+            Reject::InvalidSource => RejectReason::InvalidSource,
+            Reject::Prohibited => RejectReason::Prohibited,
+            Reject::NotAuthorised => RejectReason::NotAuthorised,
+            Reject::TryLater => RejectReason::TryLater,
+        }),
+        None => forward(target.legs.iter().map(|rule| leg(rule, message)).collect()),
+    };
+    match &target.note {
+        Some(note) => decision.because(note.as_str()),
+        None => decision,
+    }
+}
+
+fn leg(rule: &LegRule, message: &Message) -> Leg {
+    let rewrites = rule.strip > 0 || !rule.add.is_empty() || rule.ton.is_some() || rule.npi.is_some();
+    let destination = rewrites.then(|| {
+        let old = &message.destination;
+        let kept = old.value.get(rule.strip..).unwrap_or_default();
+        Address {
+            ton: rule.ton.unwrap_or(old.ton),
+            npi: rule.npi.unwrap_or(old.npi),
+            value: format!("{}{kept}", rule.add),
+        }
+    });
+    let source = rule.source.as_ref().map(|value| Address {
+        ton: message.source.ton,
+        npi: message.source.npi,
+        value: value.clone(),
+    });
+    Leg {
+        peer: rule.peer.clone(),
+        rank: rule.rank,
+        weight: rule.weight,
+        cost: rule.cost,
+        longest_wait: rule.longest_wait_ms,
+        source,
+        destination,
+    }
+}
+
+switchyard_sdk::export_router!(PrefixRouter);
