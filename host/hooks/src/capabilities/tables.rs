@@ -1,0 +1,150 @@
+use super::State;
+use crate::bindings::switchyard::hooks::tables::{Found, Host, Row};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Longest-prefix matching over decimal digits: a hash table per row, and which lengths there are.
+///
+/// A key of up to 30 digits packs into 128 bits. A look-up tries only lengths that occur, from the longest, so its cost
+/// depends on how many different lengths there are and not on the number of rows.
+#[derive(Debug, Default)]
+pub struct PrefixTable {
+    rows: FxHashMap<u128, u32>,
+    /// Bit n: some key has n digits.
+    lengths: u32,
+}
+
+/// The most digits of a key.
+const DIGITS: usize = 30;
+
+impl PrefixTable {
+    /// Adds a row; of several with one key the last counts.
+    ///
+    /// # Errors
+    /// A key that is not at most 30 decimal digits.
+    pub fn insert(&mut self, key: &str, value: u32) -> Result<(), String> {
+        if key.len() > DIGITS || !key.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(format!("key {key:?} is not at most {DIGITS} decimal digits"));
+        }
+        let packed = key.bytes().fold(1_u128, |packed, digit| packed << 4 | u128::from(digit - b'0'));
+        self.rows.insert(packed, value);
+        self.lengths |= 1 << key.len();
+        Ok(())
+    }
+
+    /// The value and length of the longest key that `text` begins with.
+    #[must_use]
+    pub fn longest(&self, text: &str) -> Option<(u32, u32)> {
+        let mut packed = 1_u128;
+        let mut length = 0_u32;
+        for digit in text.bytes().take(DIGITS).take_while(u8::is_ascii_digit) {
+            packed = packed << 4 | u128::from(digit - b'0');
+            length += 1;
+        }
+        let mut candidates = self.lengths & (u32::MAX >> (31 - length.min(31)));
+        while candidates != 0 {
+            let longest = 31 - candidates.leading_zeros();
+            if let Some(value) = self.rows.get(&(packed >> (4 * (length - longest)))) {
+                return Some((*value, longest));
+            }
+            candidates &= !(1 << longest);
+        }
+        None
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// The tables of one generation of a plugin, shared by its instances.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    tables: RwLock<Vec<(String, Arc<PrefixTable>)>>,
+    /// Rows that all tables together may have.
+    limit: usize,
+}
+
+impl Tables {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { tables: RwLock::default(), limit }
+    }
+
+    fn define(&self, name: String, rows: &[Row]) -> Result<u32, String> {
+        let mut tables = self.tables.write();
+        // Every instance is configured with the same document: the first one fills the table, the others find it.
+        if let Some(index) = tables.iter().position(|(known, _)| *known == name) {
+            return u32::try_from(index).map_err(|_| "too many tables".to_owned());
+        }
+        let held: usize = tables.iter().map(|(_, table)| table.len()).sum();
+        if held + rows.len() > self.limit {
+            return Err(format!(
+                "{} rows are more than the {} that the binding allows",
+                held + rows.len(),
+                self.limit
+            ));
+        }
+        let mut table = PrefixTable::default();
+        for row in rows {
+            table.insert(&row.key, row.value)?;
+        }
+        let index = u32::try_from(tables.len()).map_err(|_| "too many tables".to_owned())?;
+        tables.push((name, Arc::new(table)));
+        Ok(index)
+    }
+}
+
+impl Host for State {
+    fn define_prefixes(&mut self, name: String, rows: Vec<Row>) -> Result<u32, String> {
+        if !self.configuring {
+            return Err("tables are filled while the plugin is configured, and at no other time".to_owned());
+        }
+        self.tables.define(name, &rows)
+    }
+
+    fn longest_prefix(&mut self, table: u32, key: String) -> Option<Found> {
+        let tables = self.tables.tables.read();
+        let (value, length) = tables.get(table as usize)?.1.longest(&key)?;
+        Some(Found { length, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_wins() {
+        let mut table = PrefixTable::default();
+        for (key, value) in [("", 0), ("8", 1), ("86", 2), ("8613", 3), ("123456789012345678901234567890", 4)]
+        {
+            table.insert(key, value).unwrap();
+        }
+        assert_eq!(table.longest("8613900000000"), Some((3, 4)));
+        assert_eq!(table.longest("8614"), Some((2, 2)));
+        assert_eq!(table.longest("8"), Some((1, 1)));
+        assert_eq!(table.longest("49"), Some((0, 0)));
+        assert_eq!(table.longest("ACME"), Some((0, 0)));
+        assert_eq!(table.longest("86x3"), Some((2, 2)));
+        assert_eq!(table.longest("1234567890123456789012345678901"), Some((4, 30)));
+        assert!(table.insert("+86", 1).is_err());
+        assert_eq!(PrefixTable::default().longest("86"), None);
+    }
+
+    #[test]
+    fn leading_zeros_count() {
+        let mut table = PrefixTable::default();
+        table.insert("00", 7).unwrap();
+        assert_eq!(table.longest("0"), None);
+        assert_eq!(table.longest("004"), Some((7, 2)));
+    }
+}

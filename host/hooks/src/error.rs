@@ -1,0 +1,92 @@
+/// What can go wrong with plugins.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// The octets are no WebAssembly.
+    #[error(
+        "not a WebAssembly file: it does not begin with \"\\0asm\". Upload the .wasm that the plugin's build made"
+    )]
+    NotWasm,
+    /// A core module, not a component.
+    #[error(
+        "a WebAssembly core module, not a component: link it with wasm-component-ld, or turn it into one with \
+         `wasm-tools component new`"
+    )]
+    NotComponent,
+    /// It does not compile.
+    #[error("the component does not compile: {0}")]
+    Broken(String),
+    /// It serves some other world.
+    #[error("a component of another world: it exports {found}, and a router exports {wanted}")]
+    WrongWorld {
+        /// What it exports.
+        found: String,
+        /// What a router exports.
+        wanted: &'static str,
+    },
+    /// Built for a version of the interface that this host does not serve.
+    #[error("built for {found}, and this host serves {served}: build it against the wit/ of this version")]
+    WrongVersion {
+        /// What it was built for.
+        found: String,
+        /// What is served.
+        served: &'static str,
+    },
+    /// It wants something that its world does not offer.
+    #[error("the component imports {0}, which a router is not given")]
+    ForeignImport(String),
+    /// The plugin refused its policy document.
+    #[error("plugin {plugin} refuses its policy document: {why}")]
+    Refused {
+        /// The plugin.
+        plugin: String,
+        /// Its words.
+        why: String,
+    },
+    /// The plugin failed while it was configured or tried out.
+    #[error("plugin {plugin} failed its {stage}: {why}")]
+    Faulty {
+        /// The plugin.
+        plugin: String,
+        /// `configuration` or `self-check`.
+        stage: &'static str,
+        /// What happened.
+        why: String,
+    },
+    /// No such plugin or version.
+    #[error("no version {version} of plugin {plugin}: upload it first, or see the list of versions")]
+    Unknown {
+        /// The plugin.
+        plugin: String,
+        /// The version.
+        version: String,
+    },
+    /// A name that cannot be a plugin's.
+    #[error("{0:?} cannot be a plugin's name: use 1 to 64 letters, digits, '-' or '_'")]
+    BadName(String),
+    /// The binding names a peer that does not exist.
+    #[error("on-fault names peer {0:?}, which is not in the configuration")]
+    UnknownPeer(String),
+    /// Nothing to go back to.
+    #[error("there is no earlier binding to go back to")]
+    NothingBefore,
+    /// A chain without a router.
+    #[error("a chain needs at least one router")]
+    EmptyChain,
+    /// The plugin folder failed.
+    #[error("plugin storage {path}: {source}")]
+    Storage {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// wasmtime itself failed.
+    #[error("the WebAssembly engine failed: {0}")]
+    Engine(String),
+}
+
+impl HookError {
+    pub(crate) fn storage(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Storage { path: path.to_owned(), source }
+    }
+}

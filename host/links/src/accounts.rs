@@ -1,0 +1,156 @@
+use crate::rate::Bucket;
+use crate::state::LinkRecord;
+use crate::{AccountOptions, clock};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What a connection is told from outside.
+#[derive(Debug, Clone)]
+pub(crate) enum Control {
+    /// Take leave: finish what is under way until then, unbind, go.
+    Leave(Instant),
+    /// Go at once.
+    Drop(&'static str),
+}
+
+#[derive(Debug)]
+struct SessionEntry {
+    record: Arc<LinkRecord>,
+    control: UnboundedSender<Control>,
+}
+
+/// An account as its sessions share it.
+#[derive(Debug)]
+pub(crate) struct Account {
+    options: RwLock<Arc<AccountOptions>>,
+    bucket: Mutex<Option<Bucket>>,
+    sessions: Mutex<Vec<SessionEntry>>,
+}
+
+/// A place among an account's sessions; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    account: Arc<Account>,
+    record: Arc<LinkRecord>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.account.sessions.lock().retain(|entry| !Arc::ptr_eq(&entry.record, &self.record));
+    }
+}
+
+impl Account {
+    fn new(options: AccountOptions) -> Self {
+        let bucket = options.rate.map(|rate| Bucket::new(rate, options.burst, clock::now()));
+        Self {
+            options: RwLock::new(Arc::new(options)),
+            bucket: Mutex::new(bucket),
+            sessions: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> Arc<AccountOptions> {
+        self.options.read().clone()
+    }
+
+    fn change(&self, options: AccountOptions) {
+        let old = self.options();
+        if old.rate != options.rate || old.burst != options.burst {
+            *self.bucket.lock() = options.rate.map(|rate| Bucket::new(rate, options.burst, clock::now()));
+        }
+        *self.options.write() = Arc::new(options);
+    }
+
+    /// Whether `parts` may be submitted now.
+    pub(crate) fn take(&self, parts: u32, now: Instant) -> bool {
+        self.bucket.lock().as_mut().is_none_or(|bucket| bucket.take(parts, now))
+    }
+
+    /// Finds a place for one more session. When all are taken, one whose ESME has left enquire_links unanswered, being
+    /// silent for longer than `patience`, makes room (sheet §2.3: it is the half-open remainder of the ESME that binds).
+    pub(crate) fn seat(
+        self: &Arc<Self>,
+        record: &Arc<LinkRecord>,
+        control: &UnboundedSender<Control>,
+        patience: Duration,
+        now: Instant,
+    ) -> Option<Seat> {
+        let limit = self.options().sessions;
+        let mut sessions = self.sessions.lock();
+        if sessions.len() >= limit {
+            let (index, silent) = sessions
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| (index, entry.record.silent_for(now)))
+                .max_by_key(|(_, silent)| *silent)?;
+            if silent < patience || sessions.len() > limit {
+                return None;
+            }
+            let dead = sessions.swap_remove(index);
+            let _ = dead.control.send(Control::Drop("pushed out by a new bind while it gave no sign of life"));
+        }
+        sessions.push(SessionEntry { record: record.clone(), control: control.clone() });
+        Some(Seat { account: self.clone(), record: record.clone() })
+    }
+
+    fn leave(&self, until: Instant) {
+        for entry in self.sessions.lock().iter() {
+            let _ = entry.control.send(Control::Leave(until));
+        }
+    }
+}
+
+/// All accounts, by system_id.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    by_system_id: RwLock<FxHashMap<Bytes, Arc<Account>>>,
+}
+
+impl Accounts {
+    /// Adds an account or changes one. Sessions that exist go on, under the new rules where these concern single
+    /// messages; a changed system_id ends them.
+    pub(crate) fn set(&self, options: AccountOptions, until: Instant) {
+        let mut accounts = self.by_system_id.write();
+        let renamed = accounts
+            .iter()
+            .find(|(system_id, account)| {
+                account.options().name == options.name && **system_id != options.system_id
+            })
+            .map(|(system_id, _)| system_id.clone());
+        if let Some(account) = renamed.and_then(|system_id| accounts.remove(&system_id)) {
+            account.leave(until);
+        }
+        match accounts.get(&options.system_id) {
+            Some(account) => account.change(options),
+            None => {
+                accounts.insert(options.system_id.clone(), Arc::new(Account::new(options)));
+            }
+        }
+    }
+
+    /// Removes an account; its sessions are unbound.
+    pub(crate) fn remove(&self, name: &str, until: Instant) -> bool {
+        let mut accounts = self.by_system_id.write();
+        let found = accounts.iter().find(|(_, account)| account.options().name == name);
+        let Some(system_id) = found.map(|(system_id, _)| system_id.clone()) else { return false };
+        if let Some(account) = accounts.remove(&system_id) {
+            account.leave(until);
+        }
+        true
+    }
+
+    pub(crate) fn find(&self, system_id: &[u8]) -> Option<Arc<Account>> {
+        self.by_system_id.read().get(system_id).cloned()
+    }
+
+    /// Any account's password hash: something to verify against where there is no account, so that the time that a
+    /// refusal takes does not tell which system_ids exist.
+    pub(crate) fn any_hash(&self) -> Option<String> {
+        self.by_system_id.read().values().next().map(|account| account.options().password_hash.clone())
+    }
+}

@@ -1,0 +1,43 @@
+//! Where things are, and how programs are run.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The top of the source tree.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Runs a program to its end; its failure is an error that names it.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.status().with_context(|| format!("running {shown}"))?;
+    if !status.success() {
+        bail!("{shown} ended with {status}");
+    }
+    Ok(())
+}
+
+/// A program that needs root: as it is for root, through sudo for others.
+pub(crate) fn as_root(program: &str) -> Command {
+    if rustix::process::geteuid().is_root() {
+        Command::new(program)
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.arg(program);
+        sudo
+    }
+}
+
+/// Builds the daemon and tells where it is.
+pub(crate) fn daemon(release: bool) -> Result<PathBuf> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root()).args(["build", "--quiet", "--package", "switchyard"]);
+    if release {
+        cargo.arg("--release");
+    }
+    run(&mut cargo)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join(if release { "release" } else { "debug" }).join("switchyard"))
+}

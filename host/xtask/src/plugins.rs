@@ -1,0 +1,88 @@
+//! `cargo xtask plugins`: builds the guests, on machines with and without rustup's wasm target.
+
+use crate::house;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Builds all guests into `target/plugins`; does little when nothing has changed.
+pub(crate) fn build() -> Result<PathBuf> {
+    let root = house::root();
+    let rustc = compiler(&root)?;
+    let build = root.join("target/plugins-build");
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(root.join("plugins"))
+        .args(["build", "--quiet", "--release", "--workspace", "--lib", "--target", TARGET])
+        .env("CARGO_TARGET_DIR", &build)
+        .env(format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")), "wasm-component-ld")
+        // The paths of this machine do not belong into a component.
+        .env("RUSTFLAGS", remap(&root));
+    if let Some(rustc) = rustc {
+        cargo.env("RUSTC", rustc).env_remove("RUSTUP_TOOLCHAIN");
+    }
+    house::run(&mut cargo).context("building the guests failed")?;
+    let out = root.join("target/plugins");
+    std::fs::create_dir_all(&out)?;
+    let built = build.join(TARGET).join("release");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&built).with_context(|| format!("reading {}", built.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "wasm") {
+            let target = out.join(path.file_name().context("a file without a name")?);
+            let (new, old) = (std::fs::read(&path)?, std::fs::read(&target).unwrap_or_default());
+            if new != old {
+                std::fs::write(&target, new)?;
+            }
+            count += 1;
+        }
+    }
+    if count == 0 {
+        bail!("the build left no component in {}", built.display());
+    }
+    Ok(out)
+}
+
+fn remap(root: &Path) -> String {
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+        PathBuf::from,
+    );
+    format!(
+        "--remap-path-prefix={}=/switchyard --remap-path-prefix={}=/cargo",
+        root.display(),
+        cargo_home.display()
+    )
+}
+
+/// The compiler to build guests with: `None` for the ordinary one, once it has the target.
+fn compiler(root: &Path) -> Result<Option<PathBuf>> {
+    let private = root.join(".state/guest-toolchain");
+    if private.join("complete").exists() {
+        return Ok(Some(private.join("bin/rustc")));
+    }
+    if has_target()? {
+        return Ok(None);
+    }
+    println!("plugins: the Rust target {TARGET} is missing; asking rustup for it");
+    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
+    if added.is_ok_and(|status| status.success()) && has_target()? {
+        return Ok(None);
+    }
+    println!("plugins: rustup cannot add it here; building a private one from Debian's packages (once, 2 minutes)");
+    let script = root.join("plugins/toolchain/build.sh");
+    if !house::run(Command::new(&script).arg(&private)).is_ok() {
+        println!("plugins: trying again with fresh package lists");
+        house::run(house::as_root("apt-get").args(["update", "-q"]))?;
+        house::run(Command::new(&script).arg(&private))?;
+    }
+    Ok(Some(private.join("bin/rustc")))
+}
+
+fn has_target() -> Result<bool> {
+    let printed = Command::new("rustc").args(["--print", "sysroot"]).output().context("running rustc")?;
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim());
+    Ok(sysroot.join("lib/rustlib").join(TARGET).join("lib").exists())
+}
