@@ -92,7 +92,8 @@ impl Account {
                 return None;
             }
             let dead = sessions.swap_remove(index);
-            let _ = dead.control.send(Control::Drop("pushed out by a new bind while it gave no sign of life"));
+            let _ =
+                dead.control.send(Control::Drop("pushed out by a new bind while it gave no sign of life"));
         }
         sessions.push(SessionEntry { record: record.clone(), control: control.clone() });
         Some(Seat { account: self.clone(), record: record.clone() })

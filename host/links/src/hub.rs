@@ -150,7 +150,10 @@ mod tests {
         ]);
         assert_eq!(rest.len(), 1);
         let tokens = |batch: Vec<Delivery>| -> Vec<u64> {
-            batch.iter().map(|delivery| if let Delivery::Answer { token, .. } = delivery { *token } else { 0 }).collect()
+            batch
+                .iter()
+                .map(|delivery| if let Delivery::Answer { token, .. } = delivery { *token } else { 0 })
+                .collect()
         };
         assert_eq!(tokens(first.try_recv().unwrap()), [1, 3]);
         assert_eq!(tokens(second.try_recv().unwrap()), [2]);

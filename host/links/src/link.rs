@@ -8,7 +8,7 @@ use crate::reply::{Asked, pack, unpack};
 use crate::serving::Serving;
 use crate::shared::Shared;
 use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, Phase};
+use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
 use crate::upstream::Upstream;
 use crate::{LongText, clock};
 use engine::{Event, ReplyTo};
@@ -53,13 +53,7 @@ impl Scope<'_> {
         self.events.push(Event::Accept { message, reply });
     }
 
-    pub(crate) fn respond(
-        &mut self,
-        command: CommandId,
-        sequence: u32,
-        status: Status,
-        response: &Response,
-    ) {
+    pub(crate) fn respond(&mut self, command: CommandId, sequence: u32, status: Status, response: &Response) {
         self.record.outbound.answer(status);
         self.session.respond(command, sequence, status, response);
     }
@@ -94,7 +88,7 @@ struct Attached {
     outbox: Outbox,
     /// The engine was told that the link takes messages.
     up: bool,
-    serial_version: Version,
+    version: Version,
 }
 
 /// How a link ended.
@@ -206,7 +200,8 @@ impl Link {
             if waiting > self.shared.options.output_limit.saturating_mul(4) {
                 break ("too much waits for a peer that does not read".to_owned(), false);
             }
-            let leave = self.leave.as_ref().map(|leave| if leave.unbound { leave.until } else { leave.unbind_at });
+            let leave =
+                self.leave.as_ref().map(|leave| if leave.unbound { leave.until } else { leave.unbind_at });
             let deadline = [self.session.deadline(), slow, leave].into_iter().flatten().min();
             // A timer that fires early costs a look around; one that is moved at every turn costs much more.
             if let Some(deadline) = deadline
@@ -224,11 +219,7 @@ impl Link {
     }
 
     /// Waits until there is something to do.
-    async fn turn(
-        &mut self,
-        mut sleep: Pin<&mut tokio::time::Sleep>,
-        armed: &mut Option<Instant>,
-    ) -> Turn {
+    async fn turn(&mut self, mut sleep: Pin<&mut tokio::time::Sleep>, armed: &mut Option<Instant>) -> Turn {
         let Self { wire, session, control, judging, attached, shared, .. } = self;
         let reads = session.wants_input() && session.output().len() <= shared.options.output_limit;
         poll_fn(|cx| {
@@ -405,8 +396,7 @@ impl Link {
                     if late {
                         tracing::info!(peer = %self.record.name, %status, "an answer came late");
                     }
-                    let told =
-                        attached.outbox.answered(&self.record, now, token, status, &response, late);
+                    let told = attached.outbox.answered(&self.record, now, token, status, &response, late);
                     self.events.extend(told);
                 }
             }
@@ -471,6 +461,7 @@ impl Link {
             Judgement::Accept { account, seat, record, version, mode } => {
                 let options = account.options();
                 self.record = record;
+                self.shared.records.add(self.record.clone());
                 self.session.set_window_in(options.window);
                 self.session.set_window_out(options.deliver_window);
                 self.session.accept_bind(now, version);
@@ -519,7 +510,7 @@ impl Link {
     ) {
         let (link, deliveries) = self.shared.hub.add();
         let outbox = Outbox::new(link, style, form, classes);
-        self.attached = Some(Attached { link, deliveries, outbox, up: false, serial_version: version });
+        self.attached = Some(Attached { link, deliveries, outbox, up: false, version });
         self.was_bound = true;
     }
 
@@ -531,7 +522,7 @@ impl Link {
             peer = %self.record.name,
             role = ?self.record.role,
             bind = mode.name(),
-            version = format_args!("{:#04x}", attached.serial_version.0),
+            version = format_args!("{:#04x}", attached.version.0),
             "bound"
         );
         if takes_messages {
@@ -583,6 +574,11 @@ impl Link {
         let pending = self.session.close();
         let Self { shared, record, wire, attached, mut events, leave, refused, was_bound, role, .. } = self;
         let ended = Ended { why, refused, was_bound, wanted: leave.is_some() };
+        if record.role == LinkRole::Server {
+            shared.records.remove(&record);
+        }
+        // The place among the account's sessions is free from here on.
+        drop(role);
         if let Some(mut attached) = attached {
             attached.outbox.wrote(wire.written());
             attached.outbox.close(pending, &mut events);
@@ -592,7 +588,6 @@ impl Link {
         if was_bound {
             tracing::info!(peer = %record.name, role = ?record.role, why = %ended.why, "link closed");
         }
-        drop(role);
         ended
     }
 }

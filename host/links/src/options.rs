@@ -152,7 +152,9 @@ pub struct Network {
 
 /// Not a network.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1")]
+#[error(
+    "{0:?} is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1"
+)]
 pub struct ParseNetworkError(pub String);
 
 impl FromStr for Network {
@@ -180,10 +182,12 @@ impl Network {
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(net), IpAddr::V4(address)) => {
-                (u32::from(net) ^ u32::from(address)).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0) == 0
+                (u32::from(net) ^ u32::from(address)).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0)
+                    == 0
             }
             (IpAddr::V6(net), IpAddr::V6(address)) => {
-                (u128::from(net) ^ u128::from(address)).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0) == 0
+                (u128::from(net) ^ u128::from(address)).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0)
+                    == 0
             }
             _ => false,
         }
@@ -389,7 +393,9 @@ mod tests {
         let one: Network = "::1".parse().unwrap();
         assert!(one.contains("::1".parse().unwrap()) && !one.contains("::2".parse().unwrap()));
         let six: Network = "2001:db8::/32".parse().unwrap();
-        assert!(six.contains("2001:db8:1::5".parse().unwrap()) && !six.contains("2001:db9::".parse().unwrap()));
+        assert!(
+            six.contains("2001:db8:1::5".parse().unwrap()) && !six.contains("2001:db9::".parse().unwrap())
+        );
         for bad in ["", "10.0.0.0/33", "10.0.0/8", "x", "::/129", "1.2.3.4/-1"] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
         }

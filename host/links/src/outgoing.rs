@@ -137,7 +137,7 @@ impl Style {
         }
         let long = if self.tlvs { self.long } else { LongText::Udh };
         if long != LongText::Payload && !udhi && octets.len() > concat::room_in_single(text.data_coding) {
-            return self.split(message, sm, long);
+            return Self::split(message, &sm, long);
         }
         if octets.len() > smpp::MAX_SHORT_MESSAGE || (text.payload && long == LongText::Payload) {
             if !self.tlvs {
@@ -152,14 +152,17 @@ impl Style {
 
     /// Parts in order. The reference is taken from the message's id, so that an attempt that begins in the middle
     /// goes on with the reference of the one before it.
-    fn split(&self, message: &Message, sm: Sm, long: LongText) -> Result<Composed, Status> {
+    fn split(message: &Message, sm: &Sm, long: LongText) -> Result<Composed, Status> {
         let text = &message.text;
         let [.., high, low] = message.id.0.to_be_bytes();
         if long == LongText::Udh {
             let pieces = concat::split_udh(text.data_coding, &text.octets, low).ok_or(Status::RINVMSGLEN)?;
             let esm_class = sm.esm_class | ESM_UDHI;
             return Ok(Composed::Parts(
-                pieces.into_iter().map(|piece| Sm { esm_class, short_message: piece, ..sm.clone() }).collect(),
+                pieces
+                    .into_iter()
+                    .map(|piece| Sm { esm_class, short_message: piece, ..sm.clone() })
+                    .collect(),
             ));
         }
         let pieces = concat::cut(text.data_coding, &text.octets, concat::room_in_part(text.data_coding));

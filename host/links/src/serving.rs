@@ -10,8 +10,8 @@ use engine::{Answer, Event};
 use model::{Address, MessageId, Refusal, Text};
 use rustc_hash::FxHashMap;
 use smpp::{
-    CancelSm, DataSm, Destination, QuerySm, QuerySmResp, ReplaceSm, Request, Response, Sm, Status, SubmitMulti,
-    SubmitMultiResp, Unsuccess, Version, tag, time,
+    CancelSm, DataSm, Destination, QuerySm, QuerySmResp, ReplaceSm, Request, Response, Sm, Status,
+    SubmitMulti, SubmitMultiResp, Unsuccess, Version, tag, time,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -119,10 +119,9 @@ impl Serving {
                 }
                 Destination::Address(address) => many.destinations.push(address),
                 // We keep no distribution lists, so none is known.
-                Destination::List(name) => many.unsuccess.push(Unsuccess {
-                    address: Address::new(0, 0, &name),
-                    status: Status::RINVDLNAME,
-                }),
+                Destination::List(name) => many
+                    .unsuccess
+                    .push(Unsuccess { address: Address::new(0, 0, &name), status: Status::RINVDLNAME }),
             }
         }
         let count = u32::try_from(many.destinations.len()).unwrap_or(u32::MAX);

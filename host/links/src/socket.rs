@@ -82,7 +82,11 @@ impl Wire {
     }
 
     /// Reads what is there into `input`; 0 is the end.
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, input: &mut BytesMut) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
         if input.capacity() - input.len() < self.chunk / 2 {
             input.reserve(self.chunk);
         }
@@ -151,7 +155,8 @@ impl Wire {
         let flushed = matches!(tokio::time::timeout(patience, flush).await, Ok(Ok(())));
         if flushed && orderly {
             let mut rest = [0; 512];
-            let drain = async { while matches!(self.socket.read(&mut rest).await, Ok(count) if count > 0) {} };
+            let drain =
+                async { while matches!(self.socket.read(&mut rest).await, Ok(count) if count > 0) {} };
             let _ = tokio::time::timeout(Duration::from_secs(1), drain).await;
         }
     }

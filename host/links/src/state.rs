@@ -98,16 +98,8 @@ impl LinkBrake {
 }
 
 /// The kinds of PDU that are counted one by one; enquire_link and unbind are the session's own affair.
-const KINDS: [&str; 8] = [
-    "submit_sm",
-    "deliver_sm",
-    "data_sm",
-    "submit_multi",
-    "query_sm",
-    "cancel_sm",
-    "replace_sm",
-    "other",
-];
+const KINDS: [&str; 8] =
+    ["submit_sm", "deliver_sm", "data_sm", "submit_multi", "query_sm", "cancel_sm", "replace_sm", "other"];
 
 fn kind(command: CommandId) -> usize {
     match command.request() {
@@ -300,7 +292,8 @@ impl LinkRecord {
     }
 
     pub(crate) fn silent_for(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.born).saturating_sub(Duration::from_millis(self.heard.load(Relaxed)))
+        now.saturating_duration_since(self.born)
+            .saturating_sub(Duration::from_millis(self.heard.load(Relaxed)))
     }
 
     pub(crate) fn show(&self) -> LinkState {

@@ -3,8 +3,8 @@
 use crate::AccountOptions;
 use bytes::Bytes;
 use model::{
-    Address, DecidedBy, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text,
-    Timestamp, Verdict,
+    Address, DecidedBy, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed,
+    Text, Timestamp, Verdict,
 };
 use smpp::concat::{self, ESM_UDHI};
 use smpp::{DataSm, Sm, Status, Tlvs, Version, tag, time};
@@ -334,7 +334,8 @@ mod tests {
         let options = account();
         let data = DataSm { destination: Address::international("861301"), ..DataSm::default() };
         assert_eq!(submitter(&options).data(data.clone()), Err(Status::RMISSINGTLV));
-        let tlvs = Tlvs::default().with(tag::MESSAGE_PAYLOAD, b"Hi").with(tag::QOS_TIME_TO_LIVE, &[0, 0, 0, 60]);
+        let tlvs =
+            Tlvs::default().with(tag::MESSAGE_PAYLOAD, b"Hi").with(tag::QOS_TIME_TO_LIVE, &[0, 0, 0, 60]);
         let message = submitter(&options).data(DataSm { tlvs, ..data }).unwrap();
         assert_eq!(message.expires_at, Timestamp(WALL.0 + 60_000));
         assert!(message.tlvs.is_empty());

@@ -65,8 +65,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path)
-        .map_err(|reason| TlsError::File { path: path.to_owned(), what: "a private key", reason })
+    PrivateKeyDer::from_pem_file(path).map_err(|reason| TlsError::File {
+        path: path.to_owned(),
+        what: "a private key",
+        reason,
+    })
 }
 
 fn authorities(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
@@ -88,8 +91,9 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 /// Reads the files of a listener.
 pub(crate) fn acceptor(options: &ServerTls) -> Result<TlsAcceptor, TlsError> {
     let wrong = |reason| TlsError::Certificate { path: options.certificate.clone(), reason };
-    let builder =
-        ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().map_err(wrong)?;
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(wrong)?;
     let builder = match &options.client_ca {
         Some(path) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(authorities(path)?, provider())
@@ -99,9 +103,8 @@ pub(crate) fn acceptor(options: &ServerTls) -> Result<TlsAcceptor, TlsError> {
         }
         None => builder.with_no_client_auth(),
     };
-    let config = builder
-        .with_single_cert(certificates(&options.certificate)?, key(&options.key)?)
-        .map_err(wrong)?;
+    let config =
+        builder.with_single_cert(certificates(&options.certificate)?, key(&options.key)?).map_err(wrong)?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -1,0 +1,184 @@
+use crate::accounts::Accounts;
+use crate::client::{Dialled, dial};
+use crate::guard::Guard;
+use crate::password::Verifier;
+use crate::server::{Listener, listen};
+use crate::shared::{DoorCounts, Doors, Shared};
+use crate::state::Records;
+use crate::{
+    AccountOptions, Core, Hub, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions,
+    Routing, clock,
+};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// All links of the appliance: listeners, accounts and peers, each of which may come, change and go while the others
+/// work on. Its methods must be called inside a tokio runtime.
+pub struct Links {
+    shared: Arc<Shared>,
+    listeners: Mutex<HashMap<String, Listener>>,
+    peers: Mutex<HashMap<String, Dialled>>,
+    ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+/// What was not finished when the links were shut down.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Leftover {
+    /// Links that were still there when time was up, by name of account or peer.
+    pub links: Vec<String>,
+    /// Messages of ours on them that were not answered.
+    pub unanswered: u32,
+    /// Requests on them that we had not answered.
+    pub owed: u32,
+}
+
+/// How long links have to take leave when their account, peer or listener goes or changes.
+const LEAVE: Duration = Duration::from_secs(10);
+
+impl Links {
+    /// No links yet.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn new(
+        options: LinksOptions,
+        core: Arc<dyn Core>,
+        routing: Arc<dyn Routing>,
+    ) -> Result<Self, getrandom::Error> {
+        let (alive, ended) = mpsc::channel(1);
+        let shared = Shared {
+            core,
+            routing,
+            hub: Arc::new(Hub::new()),
+            accounts: Accounts::default(),
+            records: Records::default(),
+            guard: Arc::new(Guard::new(options.wrong_binds)),
+            verifier: Verifier::new(options.verifications)?,
+            doors: Doors::default(),
+            alive: Mutex::new(Some(alive)),
+            options,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            listeners: Mutex::default(),
+            peers: Mutex::default(),
+            ended: tokio::sync::Mutex::new(ended),
+        })
+    }
+
+    /// Where the core's commands are to go, and where other doors can get answers.
+    #[must_use]
+    pub fn hub(&self) -> Arc<Hub> {
+        self.shared.hub.clone()
+    }
+
+    /// Opens a listener. Gives back its address, which tells the port where port 0 was asked for.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, its TLS files cannot be used, or its name is taken.
+    pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenError::ShuttingDown) };
+        if self.listeners.lock().contains_key(&options.name) {
+            return Err(ListenError::Twice(options.name));
+        }
+        let name = options.name.clone();
+        let listener = listen(self.shared.clone(), options, alive).await?;
+        let address = listener.address;
+        self.listeners.lock().insert(name, listener);
+        Ok(address)
+    }
+
+    /// Closes a listener and unbinds its connections. Says whether there was one.
+    pub fn close_listener(&self, name: &str) -> bool {
+        let Some(listener) = self.listeners.lock().remove(name) else { return false };
+        listener.stop(clock::now() + LEAVE);
+        true
+    }
+
+    /// Adds an account, or changes the one of that name. Rate, source rules and validity count for sessions that exist
+    /// from their next message on; passwords, networks, modes, windows and the session limit for new binds.
+    pub fn set_account(&self, options: AccountOptions) {
+        self.shared.accounts.set(options, clock::now() + LEAVE);
+    }
+
+    /// Removes an account and unbinds its sessions. Says whether there was one.
+    pub fn remove_account(&self, name: &str) -> bool {
+        self.shared.accounts.remove(name, clock::now() + LEAVE)
+    }
+
+    /// Dials a peer, or changes the one of that name: its links are taken down in good order while those with the new
+    /// options come up. Nothing happens when nothing has changed.
+    ///
+    /// # Errors
+    /// When the options cannot work; what ran before goes on then.
+    pub fn set_peer(&self, options: PeerOptions) -> Result<(), PeerError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
+        let mut peers = self.peers.lock();
+        if peers.get(&options.name).is_some_and(|old| *old.options == options) {
+            return Ok(());
+        }
+        let name = options.name.clone();
+        let dialled = dial(&self.shared, options, &alive)?;
+        if let Some(old) = peers.insert(name, dialled) {
+            old.stop(clock::now() + LEAVE);
+        }
+        Ok(())
+    }
+
+    /// Takes a peer's links down and dials it no more. Says whether there was one.
+    pub fn remove_peer(&self, name: &str) -> bool {
+        let Some(peer) = self.peers.lock().remove(name) else { return false };
+        peer.stop(clock::now() + LEAVE);
+        true
+    }
+
+    /// Every link: those of accounts that are bound, and those of peers in whatever phase.
+    #[must_use]
+    pub fn states(&self) -> Vec<LinkState> {
+        self.shared.records.show()
+    }
+
+    /// What happened at the listeners so far.
+    #[must_use]
+    pub fn doors(&self) -> DoorCounts {
+        let doors = &self.shared.doors;
+        DoorCounts {
+            connections: doors.connections.load(Relaxed),
+            turned_away: doors.turned_away.load(Relaxed),
+            binds: doors.binds.load(Relaxed),
+            binds_refused: doors.binds_refused.load(Relaxed),
+            handshakes_failed: doors.handshakes_failed.load(Relaxed),
+        }
+    }
+
+    /// Stops listening and dialling, answers what is owed, unbinds everyone and closes, within the time given. The core
+    /// must go on working meanwhile: answers come from it. Says what was left when time was up.
+    pub async fn shutdown(&self, within: Duration) -> Leftover {
+        let until = clock::now() + within;
+        self.shared.alive.lock().take();
+        for (_, listener) in self.listeners.lock().drain() {
+            listener.stop(until);
+        }
+        for (_, peer) in self.peers.lock().drain() {
+            peer.stop(until);
+        }
+        let mut ended = self.ended.lock().await;
+        // Links close at `until` at the latest; a moment more for their last words to the engine.
+        let patience = within + self.shared.options.leave_timeout;
+        let all = tokio::time::timeout(patience, ended.recv()).await.is_ok();
+        if all {
+            return Leftover::default();
+        }
+        let states = self.states();
+        Leftover {
+            unanswered: states.iter().map(|state| state.in_flight).sum(),
+            owed: states.iter().map(|state| state.unanswered_in).sum(),
+            links: states.into_iter().map(|state| state.name).collect(),
+        }
+    }
+}

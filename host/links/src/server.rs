@@ -1,0 +1,285 @@
+//! The server's side: connections that come in, and who may bind.
+
+use crate::accounts::Control;
+use crate::link::{Judge, Judgement, Link};
+use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::state::{LinkRecord, LinkRole, Phase};
+use crate::{ListenerOptions, TlsError, clock, tls};
+use model::PeerId;
+use smpp::{Bind, Options, Session, Status, Version};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// A listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Its address.
+    #[error("listener {name:?}: cannot listen on {address}: {reason}")]
+    Socket {
+        /// The listener.
+        name: String,
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        reason: io::Error,
+    },
+    /// Its TLS files.
+    #[error("listener {name:?}: {reason}")]
+    Tls {
+        /// The listener.
+        name: String,
+        /// What is wrong.
+        reason: TlsError,
+    },
+    /// There is one of that name.
+    #[error("there is a listener {0:?} already")]
+    Twice(String),
+    /// The appliance is shutting down.
+    #[error("the appliance is shutting down")]
+    ShuttingDown,
+}
+
+/// An open listener.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
+    orders: watch::Sender<Option<Instant>>,
+}
+
+impl Listener {
+    /// Stops listening; its connections take leave until then.
+    pub(crate) fn stop(&self, until: Instant) {
+        self.orders.send_replace(Some(until));
+    }
+}
+
+struct Doorman {
+    shared: Arc<Shared>,
+    options: ListenerOptions,
+    acceptor: Option<TlsAcceptor>,
+    open: AtomicUsize,
+    orders: watch::Receiver<Option<Instant>>,
+}
+
+/// Opens a listener; it accepts from here on.
+pub(crate) async fn listen(
+    shared: Arc<Shared>,
+    options: ListenerOptions,
+    alive: mpsc::Sender<()>,
+) -> Result<Listener, ListenError> {
+    let acceptor = match &options.tls {
+        Some(files) => Some(
+            tls::acceptor(files).map_err(|reason| ListenError::Tls { name: options.name.clone(), reason })?,
+        ),
+        None => None,
+    };
+    let failed = |reason| ListenError::Socket { name: options.name.clone(), address: options.listen, reason };
+    let socket = TcpListener::bind(options.listen).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    let (orders, receiver) = watch::channel(None);
+    tracing::info!(listener = %options.name, %address, tls = acceptor.is_some(), "listening");
+    let doorman =
+        Arc::new(Doorman { shared, options, acceptor, open: AtomicUsize::new(0), orders: receiver });
+    tokio::spawn(accept(doorman, socket, alive));
+    Ok(Listener { address, orders })
+}
+
+async fn accept(doorman: Arc<Doorman>, socket: TcpListener, alive: mpsc::Sender<()>) {
+    let mut orders = doorman.orders.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            _ = orders.changed() => break,
+        };
+        match accepted {
+            Ok((stream, remote)) => doorman.clone().admit(stream, remote, &alive),
+            Err(error) => {
+                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
+                tracing::error!(listener = %doorman.options.name, %error, "cannot accept connections");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    tracing::info!(listener = %doorman.options.name, "no longer listening");
+}
+
+impl Doorman {
+    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, alive: &mpsc::Sender<()>) {
+        let doors = &self.shared.doors;
+        doors.connections.fetch_add(1, Relaxed);
+        let now = clock::now();
+        let permit = (self.open.load(Relaxed) < self.options.connections)
+            .then(|| self.shared.guard.admit(remote.ip(), self.options.connections_per_address, now))
+            .flatten();
+        let Some(permit) = permit else {
+            if doors.turned_away.fetch_add(1, Relaxed).is_multiple_of(1000) {
+                tracing::warn!(
+                    listener = %self.options.name,
+                    %remote,
+                    "too many connections: turned away (said once in 1000 times)"
+                );
+            }
+            return;
+        };
+        self.open.fetch_add(1, Relaxed);
+        let alive = alive.clone();
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            self.clone().serve(stream, remote).await;
+            self.open.fetch_sub(1, Relaxed);
+            drop(permit);
+            drop(alive);
+        });
+    }
+
+    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr) {
+        let began = clock::now();
+        let (control, receiver) = unbounded_channel();
+        let socket = match &self.acceptor {
+            None => Socket::Plain(stream),
+            Some(acceptor) => {
+                match tokio::time::timeout(self.options.bind_timeout, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => Socket::Tls(Box::new(stream.into())),
+                    failed => {
+                        let error = match failed {
+                            Ok(Err(error)) => error.to_string(),
+                            _ => "no handshake in time".to_owned(),
+                        };
+                        self.shared.doors.handshakes_failed.fetch_add(1, Relaxed);
+                        tracing::warn!(listener = %self.options.name, %remote, %error, "TLS handshake failed");
+                        return;
+                    }
+                }
+            }
+        };
+        let session = Session::server(began, self.session_options());
+        let unknown = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, self.acceptor.is_some());
+        unknown.remote(remote);
+        unknown.phase(Phase::Binding);
+        let judge = self.clone().judge(remote, control.clone());
+        let link = Link::incoming(self.shared.clone(), unknown, socket, session, receiver, judge);
+        let watching = self.watch(control);
+        let ended = link.run();
+        tokio::pin!(watching, ended);
+        // The watcher only ends when the link is gone; it is polled here to save a task a connection.
+        let ended = tokio::select! {
+            ended = &mut ended => ended,
+            () = &mut watching => ended.await,
+        };
+        if !ended.was_bound {
+            tracing::debug!(
+                listener = %self.options.name, %remote, why = %ended.why, "closed without a bind"
+            );
+        }
+    }
+
+    /// Passes the listener's own end on to a connection.
+    async fn watch(&self, control: UnboundedSender<Control>) {
+        let mut orders = self.orders.clone();
+        let until = match orders.wait_for(Option::is_some).await {
+            Ok(order) => *order,
+            Err(_) => None,
+        };
+        let _ = control.send(Control::Leave(until.unwrap_or_else(clock::now)));
+    }
+
+    fn session_options(&self) -> Options {
+        let options = &self.options;
+        Options {
+            system_id: self.shared.options.system_id.clone(),
+            enquire_interval: options.enquire_interval,
+            enquire_timeout: options.enquire_timeout,
+            response_timeout: options.response_timeout,
+            init_timeout: options.bind_timeout,
+            inactivity: options.inactivity,
+            partial_timeout: options.partial_timeout,
+            ..Options::default()
+        }
+    }
+
+    fn judge(self: Arc<Self>, remote: SocketAddr, control: UnboundedSender<Control>) -> Judge {
+        Box::new(move |bind| {
+            let doorman = self.clone();
+            let control = control.clone();
+            Box::pin(async move { doorman.judge_bind(bind, remote, control).await })
+        })
+    }
+
+    /// Whether an ESME may bind. An unknown system_id and a wrong password get the same answer, and take the same time.
+    async fn judge_bind(
+        &self,
+        bind: Bind,
+        remote: SocketAddr,
+        control: UnboundedSender<Control>,
+    ) -> Judgement {
+        let shared = &self.shared;
+        let now = clock::now();
+        let account = shared.accounts.find(&bind.system_id);
+        let hash = account.as_ref().map(|account| account.options().password_hash.clone());
+        let known = hash.as_ref().is_some_and(|hash| shared.verifier.is_known(hash, &bind.password, now));
+        if !known && shared.guard.is_shut(remote.ip(), now) {
+            shared.doors.binds_refused.fetch_add(1, Relaxed);
+            // Slows a guesser down as well, who mostly waits for the answer before the next try.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            return Judgement::Refuse {
+                status: Status::RBINDFAIL,
+                why: "too many wrong binds from its address",
+            };
+        }
+        let right = match (&hash, shared.accounts.any_hash()) {
+            (Some(hash), _) => shared.verifier.verify(hash, &bind.password, now).await,
+            (None, Some(other)) => {
+                let _ = shared.verifier.verify(&other, &bind.password, now).await;
+                false
+            }
+            (None, None) => false,
+        };
+        let refuse = |status: Status, why: &'static str| {
+            shared.doors.binds_refused.fetch_add(1, Relaxed);
+            tracing::warn!(
+                listener = %self.options.name,
+                %remote,
+                system_id = %String::from_utf8_lossy(&bind.system_id),
+                bind = bind.mode.name(),
+                %status,
+                why,
+                "bind refused"
+            );
+            Judgement::Refuse { status, why }
+        };
+        let (Some(account), true) = (account, right) else {
+            if shared.guard.wrong_bind(remote.ip(), clock::now()) {
+                tracing::warn!(address = %remote.ip(), "too many wrong binds: refused unseen for a minute");
+            }
+            return refuse(Status::RINVPASWD, "unknown system_id or wrong password");
+        };
+        let options = account.options();
+        if !options.networks.is_empty() && !options.networks.iter().any(|net| net.contains(remote.ip())) {
+            return refuse(Status::RBINDFAIL, "the account may not bind from this address");
+        }
+        if !options.bind.allow(bind.mode) {
+            return refuse(Status::RBINDFAIL, "the account may not bind in this mode");
+        }
+        let record =
+            LinkRecord::new(LinkRole::Server, options.peer, &options.name, 0, self.acceptor.is_some());
+        record.remote(remote);
+        let patience = self.options.enquire_interval + self.options.enquire_timeout;
+        let Some(seat) = account.seat(&record, &control, patience, clock::now()) else {
+            return refuse(Status::RBINDFAIL, "the account has as many sessions as it may");
+        };
+        shared.doors.binds.fetch_add(1, Relaxed);
+        let version = Version(bind.interface_version);
+        Judgement::Accept { account, seat, record, version, mode: bind.mode }
+    }
+}
+
+/// The receiving end of a connection's orders.
+pub(crate) type Orders = UnboundedReceiver<Control>;

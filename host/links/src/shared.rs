@@ -1,0 +1,48 @@
+use crate::accounts::Accounts;
+use crate::guard::Guard;
+use crate::password::Verifier;
+use crate::state::Records;
+use crate::{Core, Hub, LinksOptions, Routing};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::mpsc;
+
+/// What all links of the appliance share.
+pub(crate) struct Shared {
+    pub(crate) options: LinksOptions,
+    pub(crate) core: Arc<dyn Core>,
+    pub(crate) routing: Arc<dyn Routing>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) accounts: Accounts,
+    pub(crate) records: Records,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) verifier: Verifier,
+    pub(crate) doors: Doors,
+    /// Held by every task; all of them have ended when the other end says so.
+    pub(crate) alive: parking_lot::Mutex<Option<mpsc::Sender<()>>>,
+}
+
+/// Counts of what happened before anybody was bound.
+#[derive(Debug, Default)]
+pub(crate) struct Doors {
+    pub(crate) connections: AtomicU64,
+    pub(crate) turned_away: AtomicU64,
+    pub(crate) binds: AtomicU64,
+    pub(crate) binds_refused: AtomicU64,
+    pub(crate) handshakes_failed: AtomicU64,
+}
+
+/// Counts of what happened at the listeners before anybody was bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DoorCounts {
+    /// Connections that came in.
+    pub connections: u64,
+    /// Connections that were closed at once, because their address or the listener had too many.
+    pub turned_away: u64,
+    /// Binds accepted.
+    pub binds: u64,
+    /// Binds refused.
+    pub binds_refused: u64,
+    /// TLS handshakes that failed.
+    pub handshakes_failed: u64,
+}
