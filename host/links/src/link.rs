@@ -321,6 +321,7 @@ impl Link {
                 now,
                 wall,
                 self.wire.written(),
+                self.shared.options.output_limit,
                 &mut self.events,
             );
         }

@@ -100,7 +100,9 @@ impl Outbox {
         self.jobs.is_empty()
     }
 
-    /// Gives the session as much as its window holds. `written` is how much of the stream has left so far.
+    /// Gives the session as much as its window and `room` octets of output hold. `written` is how much of the stream
+    /// has left so far.
+    #[allow(clippy::too_many_arguments, reason = "all of it belongs to the link that calls this once a turn")]
     pub(crate) fn pump(
         &mut self,
         session: &mut Session,
@@ -108,9 +110,11 @@ impl Outbox {
         now: Instant,
         wall: Timestamp,
         written: u64,
+        room: usize,
         events: &mut Vec<Event>,
     ) {
         while session.window_free() > 0
+            && session.output().len() < room
             && let Some(job) = self.jobs.pop_front()
         {
             let (mark, request, id) = match job {

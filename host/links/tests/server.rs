@@ -1,0 +1,406 @@
+//! ESMEs that bind to us.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that fails is to stop here"
+)]
+
+mod support;
+
+use bytes::Bytes;
+use engine::{Answer, Event, QueriedState};
+use links::BindMode::{Receiver, Transceiver, Transmitter};
+use model::{Address, Kind, MessageId, Outcome, ReceiptState, ReceiptText, Refusal, Timestamp};
+use smpp::{
+    CancelSm, CommandId, DataSm, Destination, QuerySm, ReplaceSm, Request, Response, Sm, Status, SubmitMulti,
+    Tlvs, tag,
+};
+use std::time::Duration;
+use support::{ACCOUNT, Raw, account, bind, hello, house, listener, message, open_house};
+
+#[tokio::test]
+async fn check_021_024_binds_are_answered_by_their_own_kind_and_name_us() {
+    let (house, address) = open_house().await;
+    for mode in [Transceiver, Transmitter, Receiver] {
+        let mut raw = Raw::connect(address).await;
+        let (header, response) = raw.bind(bind(mode)).await;
+        assert_eq!((header.status, header.command), (Status::ROK, mode.command().response()));
+        let Response::Bind { system_id, tlvs } = response else { panic!("{response:?}") };
+        assert_eq!(system_id.as_ref(), b"SWITCHYARD");
+        assert_eq!(tlvs.u8(tag::SC_INTERFACE_VERSION), Some(0x34));
+        if mode != Transmitter {
+            let (_, peer, window) = house.link_up().await;
+            assert_eq!((peer, window), (ACCOUNT, 100));
+        }
+        raw.request(&Request::Unbind).await;
+        assert_eq!(raw.answer().await.0.status, Status::ROK);
+        raw.closed().await;
+        if mode != Transmitter {
+            assert!(matches!(house.event().await, Event::LinkPaused { .. }));
+            assert!(matches!(house.event().await, Event::LinkDown { .. }));
+        }
+    }
+    assert_eq!(house.links.doors().binds, 3);
+}
+
+#[tokio::test]
+async fn check_022_023_wrong_credentials_get_one_answer_header_only_and_a_close() {
+    let (house, address) = open_house().await;
+    let wrong_password = smpp::Bind { password: Bytes::from_static(b"wrong"), ..bind(Transceiver) };
+    let unknown = smpp::Bind { system_id: Bytes::from_static(b"nobody"), ..bind(Transceiver) };
+    for bind in [wrong_password, unknown] {
+        let mut raw = Raw::connect(address).await;
+        let (header, _) = raw.bind(bind).await;
+        assert_eq!((header.status, header.length), (Status::RINVPASWD, 16));
+        raw.closed().await;
+    }
+    assert_eq!(house.links.doors().binds_refused, 2);
+    assert!(house.quiet().await);
+}
+
+#[tokio::test]
+async fn check_034_modes_networks_and_the_session_limit() {
+    let house = house().await;
+    let mut options = account();
+    options.sessions = 1;
+    options.bind.receiver = false;
+    house.links.set_account(options.clone());
+    let address = house.links.listen(listener()).await.unwrap();
+    let mut raw = Raw::connect(address).await;
+    assert_eq!(raw.bind(bind(Receiver)).await.0.status, Status::RBINDFAIL);
+    let mut first = Raw::bound(address, Transmitter).await;
+    let mut second = Raw::connect(address).await;
+    assert_eq!(second.bind(bind(Transmitter)).await.0.status, Status::RBINDFAIL);
+    // The account changes under its session, which does not notice.
+    options.networks = vec!["192.0.2.0/24".parse().unwrap()];
+    options.sessions = 9;
+    house.links.set_account(options);
+    let mut third = Raw::connect(address).await;
+    assert_eq!(third.bind(bind(Transmitter)).await.0.status, Status::RBINDFAIL);
+    assert_eq!(first.ask(&support::enquire()).await.0.status, Status::ROK);
+}
+
+#[tokio::test]
+async fn check_020_034_a_session_that_is_cut_gives_its_place_back() {
+    let house = house().await;
+    house.links.set_account(links::AccountOptions { sessions: 1, ..account() });
+    let address = house.links.listen(listener()).await.unwrap();
+    let mut raw = Raw::bound(address, Transceiver).await;
+    house.link_up().await;
+    raw.write(&[0, 0, 0, 62, 0, 0]).await;
+    raw.stream.set_zero_linger().unwrap();
+    drop(raw);
+    assert!(matches!(house.event().await, Event::LinkPaused { .. }));
+    assert!(matches!(house.event().await, Event::LinkDown { .. }));
+    Raw::bound(address, Transceiver).await;
+}
+
+#[tokio::test]
+async fn check_035_a_session_that_answers_no_enquire_link_makes_room() {
+    let house = house().await;
+    house.links.set_account(links::AccountOptions { sessions: 1, ..account() });
+    let mut options = listener();
+    // Silent for 100 ms is silent enough; the session itself would wait a minute.
+    options.enquire_interval = Duration::from_millis(50);
+    options.enquire_timeout = Duration::from_millis(50);
+    let slow = links::ListenerOptions {
+        enquire_timeout: Duration::from_secs(60),
+        name: "slow".into(),
+        ..options.clone()
+    };
+    let slow = house.links.listen(slow).await.unwrap();
+    let address = house.links.listen(options).await.unwrap();
+    let mut dead = Raw::bound(slow, Transmitter).await;
+    house.state(|state| state.silent_for > Duration::from_millis(120)).await;
+    Raw::bound(address, Transmitter).await;
+    assert_eq!(dead.asked().await.1, Request::EnquireLink);
+    dead.closed().await;
+}
+
+#[tokio::test]
+async fn check_060_the_answer_comes_after_the_engines() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let submitted = raw.request(&Request::SubmitSm(hello())).await;
+    let (message, reply) = house.accept().await;
+    assert_eq!(message.origin, ACCOUNT);
+    assert_eq!((message.text.octets.as_ref(), message.receipts.on_success), (&b"Hello"[..], true));
+    // Nothing has been said about it: what comes first is the answer to a later question.
+    let enquiry = raw.request(&support::enquire()).await;
+    assert_eq!(raw.answer().await.0.sequence, enquiry);
+    house.answer(reply, Answer::Accepted(MessageId::FIRST));
+    let (header, response) = raw.answer().await;
+    assert_eq!((header.sequence, header.status), (submitted, Status::ROK));
+    assert_eq!(response.message_id(), b"1000000000");
+}
+
+#[tokio::test]
+async fn check_061_062_064_089_090_refusals() {
+    let house = house().await;
+    let mut options = account();
+    options.source.allow = vec!["1065*".into()];
+    options.rate = Some(0.001);
+    options.burst = 2;
+    house.links.set_account(options);
+    let address = house.links.listen(listener()).await.unwrap();
+    let mut receiver = Raw::bound(address, Receiver).await;
+    house.link_up().await;
+    assert_eq!(receiver.ask(&Request::SubmitSm(hello())).await.0.status, Status::RINVBNDSTS);
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let nowhere = Sm { destination: Address::default(), ..hello() };
+    assert_eq!(raw.ask(&Request::SubmitSm(nowhere)).await.0.status, Status::RINVDSTADR);
+    let other = Sm { source: Address::new(5, 0, b"BANK"), ..hello() };
+    assert_eq!(raw.ask(&Request::SubmitSm(other)).await.0.status, Status::RINVSRCADR);
+    for (refusal, status) in [
+        (Refusal::QueueFull, Status::RMSGQFUL),
+        (Refusal::Rejected(model::RejectReason::NoRoute), Status::RINVDSTADR),
+    ] {
+        raw.request(&Request::SubmitSm(hello())).await;
+        let (_, reply) = house.accept().await;
+        house.answer(reply, Answer::Refused(refusal));
+        assert_eq!(raw.answer().await.0.status, status);
+    }
+    let (header, _) = raw.ask(&Request::SubmitSm(hello())).await;
+    assert_eq!((header.status, header.length), (Status::RTHROTTLED, 16));
+    assert!(house.quiet().await);
+    let state = house.state(|state| state.bind == Some(Transmitter)).await;
+    assert_eq!(state.inbound.requests["submit_sm"], 5);
+    assert_eq!(state.outbound.errors[&0x58], 1);
+}
+
+#[tokio::test]
+async fn check_029_3_3_gets_short_ids_and_no_tlvs() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::connect(address).await;
+    let (_, response) = raw.bind(smpp::Bind { interface_version: 0x33, ..bind(Transceiver) }).await;
+    assert!(response.tlvs().is_some_and(Tlvs::is_empty));
+    let (link, ..) = house.link_up().await;
+    raw.request(&Request::SubmitSm(hello())).await;
+    let (_, reply) = house.accept().await;
+    house.answer(reply, Answer::Accepted(MessageId::FIRST));
+    let (_, response) = raw.answer().await;
+    assert_eq!(response.message_id(), MessageId::FIRST.short().as_bytes());
+    assert!(response.message_id().len() <= 8);
+    let short = Bytes::from(MessageId::FIRST.short());
+    raw.request(&Request::QuerySm(QuerySm { message_id: short, source: hello().source })).await;
+    let Event::Query { id, .. } = house.event().await else { panic!() };
+    assert_eq!(id, MessageId::FIRST);
+    let mut with_tlvs = message(5, b"x");
+    with_tlvs.tlvs = Tlvs::default().with(0x1401, b"v").raw().clone();
+    house.send(link, with_tlvs);
+    assert!(raw.sm().await.1.tlvs.is_empty());
+}
+
+#[tokio::test]
+async fn check_088_091_a_window_of_five_and_twelve_submits_of_one_sequence() {
+    let house = house().await;
+    house.links.set_account(links::AccountOptions { window: 5, ..account() });
+    let address = house.links.listen(listener()).await.unwrap();
+    let mut raw = Raw::bound(address, Transmitter).await;
+    for _ in 0..12 {
+        raw.next = 7;
+        raw.request(&Request::SubmitSm(hello())).await;
+    }
+    let enquiry = raw.request(&support::enquire()).await;
+    assert_eq!(raw.answer().await.0.sequence, enquiry, "enquire_link does not wait behind the window");
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        waiting.push(house.accept().await.1);
+    }
+    assert!(house.quiet().await, "no more than the window");
+    for number in 0..12 {
+        let reply = waiting.remove(0);
+        house.answer(reply, Answer::Accepted(MessageId(1_000_000_000 + number)));
+        let (header, response) = raw.answer().await;
+        assert_eq!(header.sequence, 7);
+        assert_eq!(response.message_id(), (1_000_000_000 + number).to_string().as_bytes());
+        if number < 7 {
+            waiting.push(house.accept().await.1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn check_093_submit_multi() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let number = |digits| Destination::Address(Address::international(digits));
+    let multi = |destinations| {
+        let sm = Sm { destination: Address::default(), ..hello() };
+        Request::SubmitMulti(SubmitMulti { destinations, sm })
+    };
+    let vip = Destination::List(Bytes::from_static(b"vip"));
+    raw.request(&multi(vec![number("861301"), vip.clone(), number("861302")])).await;
+    let Event::AcceptMany { messages, reply } = house.event().await else { panic!() };
+    let destinations: Vec<_> = messages.iter().map(|message| message.destination.text()).collect();
+    assert_eq!(destinations, ["861301", "861302"]);
+    let results = vec![Ok(MessageId::FIRST), Err(Refusal::QueueFull)];
+    house.answer(reply, Answer::AcceptedMany(results));
+    let (header, response) = raw.answer().await;
+    let Response::SubmitMulti(multi_response) = response else { panic!("{response:?}") };
+    assert_eq!((header.status, multi_response.message_id.as_ref()), (Status::ROK, &b"1000000000"[..]));
+    let failed: Vec<_> = multi_response
+        .unsuccess
+        .iter()
+        .map(|entry| (entry.address.text().into_owned(), entry.status))
+        .collect();
+    assert_eq!(failed, [("vip".into(), Status::RINVDLNAME), ("861302".into(), Status::RMSGQFUL)]);
+    assert_eq!(raw.ask(&multi(vec![vip])).await.0.status, Status::RINVDLNAME);
+    assert_eq!(raw.ask(&multi(Vec::new())).await.0.status, Status::RINVNUMDESTS);
+}
+
+#[tokio::test]
+async fn check_094_data_sm() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let data = DataSm { destination: Address::international("861301"), ..DataSm::default() };
+    assert_eq!(raw.ask(&Request::DataSm(data.clone())).await.0.status, Status::RMISSINGTLV);
+    let tlvs = Tlvs::default().with(tag::MESSAGE_PAYLOAD, b"Hi");
+    raw.request(&Request::DataSm(DataSm { tlvs, ..data })).await;
+    let (message, reply) = house.accept().await;
+    assert_eq!(message.text.octets.as_ref(), b"Hi");
+    house.answer(reply, Answer::Accepted(MessageId::FIRST));
+    let (header, response) = raw.answer().await;
+    assert_eq!(header.command, CommandId::DATA_SM.response());
+    assert_eq!(response.message_id(), b"1000000000");
+}
+
+#[tokio::test]
+async fn check_095_broadcast_is_refused_by_its_own_answer() {
+    let (_house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let v37 = "0000004000000111000000000000001900000031000000000000000006060006005a6f6e65310601000300003306040002000106050003090005042400024869";
+    let octets: Vec<u8> =
+        (0..v37.len()).step_by(2).map(|at| u8::from_str_radix(&v37[at..at + 2], 16).unwrap()).collect();
+    raw.write(&octets).await;
+    let (header, _) = raw.answer().await;
+    assert_eq!((header.command, header.status), (CommandId(0x8000_0111), Status::RINVCMDID));
+}
+
+#[tokio::test]
+async fn check_096_097_098_099_query_cancel_replace() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transmitter).await;
+    let id = Bytes::from_static(b"1000000000");
+    let source = hello().source;
+    let query = Request::QuerySm(QuerySm { message_id: id.clone(), source: source.clone() });
+    for (final_at, date) in [(None, &b""[..]), (Some(Timestamp(1_795_000_000_000)), b"261118110640000+")] {
+        raw.request(&query).await;
+        let Event::Query { origin, id, source: Some(asked), reply } = house.event().await else { panic!() };
+        assert_eq!((origin, id, &asked), (ACCOUNT, MessageId::FIRST, &source));
+        let state = QueriedState { id, state: ReceiptState::Enroute, final_at, error: 3 };
+        house.answer(reply, Answer::State(state));
+        let Response::Query(told) = raw.answer().await.1 else { panic!() };
+        assert_eq!((told.final_date.as_ref(), told.message_state, told.error_code), (date, 1, 3));
+    }
+    let cancel = CancelSm { message_id: id.clone(), source: source.clone(), ..CancelSm::default() };
+    raw.request(&Request::CancelSm(cancel.clone())).await;
+    let Event::Cancel { reply, .. } = house.event().await else { panic!() };
+    house.answer(reply, Answer::Refused(Refusal::WrongState));
+    assert_eq!(raw.answer().await.0.status, Status::RCANCELFAIL);
+    let all = CancelSm { message_id: Bytes::new(), destination: Address::international("86"), ..cancel };
+    raw.request(&Request::CancelSm(all)).await;
+    let Event::CancelMatching { origin, reply, .. } = house.event().await else { panic!() };
+    assert_eq!(origin, ACCOUNT);
+    house.answer(reply, Answer::Done);
+    let (header, _) = raw.answer().await;
+    assert_eq!((header.status, header.length), (Status::ROK, 16));
+    let replace = ReplaceSm {
+        message_id: id,
+        source,
+        short_message: Bytes::from_static(b"New"),
+        ..ReplaceSm::default()
+    };
+    for (answer, status) in [
+        (Answer::Done, Status::ROK),
+        (Answer::Refused(Refusal::WrongState), Status::RREPLACEFAIL),
+        (Answer::Refused(Refusal::UnknownMessage), Status::RINVMSGID),
+    ] {
+        raw.request(&Request::ReplaceSm(replace.clone())).await;
+        let Event::Replace { text, reply, .. } = house.event().await else { panic!() };
+        assert_eq!(text.octets.as_ref(), b"New");
+        house.answer(reply, answer);
+        assert_eq!(raw.answer().await.0.status, status);
+    }
+    let odd = Request::QuerySm(QuerySm { message_id: Bytes::from_static(b"x-1"), ..QuerySm::default() });
+    assert_eq!(raw.ask(&odd).await.0.status, Status::RINVMSGID);
+}
+
+#[tokio::test]
+async fn check_133_134_what_esmes_answer_to_deliveries() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Receiver).await;
+    let (link, ..) = house.link_up().await;
+    for (number, status, class) in [
+        (1, Status::RX_T_APPN, model::ErrorClass::Temporary),
+        (2, Status::RX_P_APPN, model::ErrorClass::Permanent),
+        (3, Status::RX_R_APPN, model::ErrorClass::Permanent),
+        (4, Status::RTHROTTLED, model::ErrorClass::Throttled),
+    ] {
+        house.send(link, message(number, b"MO"));
+        let (header, sm) = raw.sm().await;
+        assert_eq!((header.command, sm.short_message.as_ref()), (CommandId::DELIVER_SM, &b"MO"[..]));
+        assert_eq!((sm.registered_delivery, sm.validity_period.len()), (0, 0));
+        raw.respond(header, status, &Response::Empty).await;
+        let refused = Outcome::Refused { class, code: status.0, taken: Vec::new() };
+        assert_eq!(house.outcome().await, (MessageId(number), refused));
+    }
+    house.send(link, message(5, b"MO"));
+    let (header, _) = raw.sm().await;
+    // A bare header, as many ESMEs send it.
+    raw.write(&[&[0, 0, 0, 16, 0x80, 0, 0, 5, 0, 0, 0, 0][..], &header.sequence.to_be_bytes()].concat())
+        .await;
+    assert!(matches!(house.outcome().await, (MessageId(5), Outcome::Accepted { .. })));
+}
+
+#[tokio::test]
+async fn check_137_139_receipts_go_to_receivers_only() {
+    let (house, address) = open_house().await;
+    let _transmitter = Raw::bound(address, Transmitter).await;
+    let mut raw = Raw::bound(address, Receiver).await;
+    let (link, ..) = house.link_up().await;
+    let mut receipt = message(9, b"Hello");
+    receipt.kind = Kind::Receipt(Box::new(ReceiptText {
+        of: MessageId::FIRST,
+        state: ReceiptState::Delivered,
+        intermediate: false,
+        error: 0,
+        network_error: Some([3, 0, 0]),
+        submitted_at: Timestamp(1_795_000_000_000),
+        done_at: Timestamp(1_795_000_060_000),
+        parts: (1, 1),
+        peer_id: model::PeerMessageId::default(),
+    }));
+    house.send(link, receipt);
+    let (_, sm) = raw.sm().await;
+    assert_eq!(sm.esm_class, 4);
+    assert_eq!(
+        String::from_utf8_lossy(&sm.short_message),
+        "id:1000000000 sub:001 dlvrd:001 submit date:2611181106 done date:2611181107 stat:DELIVRD err:000 text:Hello"
+    );
+    assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().as_ref(), b"1000000000\0");
+    assert_eq!(sm.tlvs.get(tag::NETWORK_ERROR_CODE).unwrap().len(), 3);
+    assert!(house.quiet().await, "the transmitter was never announced");
+}
+
+#[tokio::test]
+async fn a_removed_account_is_unbound_and_others_are_not() {
+    let (house, address) = open_house().await;
+    let mut other = account();
+    other.name = "other".into();
+    other.system_id = Bytes::from_static(b"other");
+    house.links.set_account(other);
+    let mut stays = Raw::connect(address).await;
+    let as_other = smpp::Bind { system_id: Bytes::from_static(b"other"), ..bind(Transmitter) };
+    assert_eq!(stays.bind(as_other).await.0.status, Status::ROK);
+    let mut goes = Raw::bound(address, Transmitter).await;
+    assert!(house.links.remove_account("acme") && !house.links.remove_account("acme"));
+    let (header, request) = goes.asked().await;
+    assert_eq!(request, Request::Unbind);
+    goes.respond(header, Status::ROK, &Response::Empty).await;
+    goes.closed().await;
+    assert_eq!(stays.ask(&support::enquire()).await.0.status, Status::ROK);
+    let mut again = Raw::connect(address).await;
+    assert_eq!(again.bind(bind(Transmitter)).await.0.status, Status::RINVPASWD);
+}
