@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The top of the source tree.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Runs a program to its end; its failure is an error that names it.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| format!("running {shown}"))?;
     if !status.success() {
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// A program that needs root: as it is for root, through sudo for others.
-pub(crate) fn as_root(program: &str) -> Command {
+pub fn as_root(program: &str) -> Command {
     if rustix::process::geteuid().is_root() {
         Command::new(program)
     } else {
@@ -31,7 +31,7 @@ pub(crate) fn as_root(program: &str) -> Command {
 }
 
 /// Builds the daemon and tells where it is.
-pub(crate) fn daemon(release: bool) -> Result<PathBuf> {
+pub fn daemon(release: bool) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root()).args(["build", "--quiet", "--package", "switchyard"]);
     if release {

@@ -1,10 +1,11 @@
 //! The house's own tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`.
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on standard output")]
 
-mod house;
 mod plugins;
+mod tools;
 
 use clap::{Parser, Subcommand};
+use xtask::house;
 
 #[derive(Parser)]
 #[command(about = "Switchyard's own tools", version)]
@@ -17,6 +18,8 @@ struct Arguments {
 enum Task {
     /// Build the plugins into target/plugins.
     Plugins,
+    /// Run the load generator's source against its sink, without an appliance: what the measuring tools can do.
+    Load(tools::load::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -24,6 +27,7 @@ fn main() -> anyhow::Result<()> {
         Task::Plugins => {
             println!("plugins: in {}", plugins::build()?.display());
         }
+        Task::Load(options) => tools::load::run(&options)?,
     }
     Ok(())
 }

@@ -71,7 +71,9 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
     if added.is_ok_and(|status| status.success()) && has_target()? {
         return Ok(None);
     }
-    println!("plugins: rustup cannot add it here; building a private one from Debian's packages (once, 2 minutes)");
+    println!(
+        "plugins: rustup cannot add it here; building a private one from Debian's packages (once, 2 minutes)"
+    );
     let script = root.join("plugins/toolchain/build.sh");
     if !house::run(Command::new(&script).arg(&private)).is_ok() {
         println!("plugins: trying again with fresh package lists");

@@ -1,0 +1,343 @@
+//! An SMSC that takes numbered messages and answers as told.
+
+use super::stop::Stop;
+use super::tally::Tally;
+use super::wire;
+use super::{Histogram, this_thread};
+use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How a sink behaves. All of it can be changed while it runs, by [`Sink::behave`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SinkOptions {
+    /// Answers come this much later.
+    pub delay: Duration,
+    /// Command status of every `error_every`th answer; 0: none is an error.
+    pub error_status: u32,
+    /// See `error_status`; 0 counts as 1.
+    pub error_every: u32,
+    /// Whether messages that ask for one get a receipt.
+    pub receipts: bool,
+}
+
+/// What a sink saw.
+#[derive(Debug, Clone, Default)]
+pub struct SinkReport {
+    /// Times of arrival, from when the message was due to be sent by the source.
+    pub transit: Histogram,
+    /// submit_sm that came, duplicates included.
+    pub messages: u64,
+    /// Those answered with an error; these count as not arrived.
+    pub refused: u64,
+    /// Receipts sent.
+    pub receipts: u64,
+    /// Positive answers to receipts.
+    pub receipts_answered: u64,
+    /// Binds taken.
+    pub binds: u64,
+    /// Links that ended in an error, with the last one's text.
+    pub broken: u64,
+    /// The last such error.
+    pub last_error: Option<String>,
+    /// Processor time of links that have ended.
+    pub processor: Duration,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tally: Arc<Tally>,
+    stop: Stop,
+    delay_micros: AtomicU64,
+    error_status: AtomicU32,
+    error_every: AtomicU32,
+    receipts: AtomicU32,
+    next_id: AtomicU64,
+    links: Mutex<Vec<TcpStream>>,
+    report: Mutex<SinkReport>,
+}
+
+/// A running sink.
+#[derive(Debug)]
+pub struct Sink {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Sink {
+    /// Listens on a free port of loopback.
+    pub fn start(options: SinkOptions, tally: &Arc<Tally>) -> Result<Self> {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), options, tally)
+    }
+
+    /// Listens here.
+    pub fn start_at(address: SocketAddr, options: SinkOptions, tally: &Arc<Tally>) -> Result<Self> {
+        let listener = TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            tally: Arc::clone(tally),
+            stop: Stop::default(),
+            delay_micros: AtomicU64::new(0),
+            error_status: AtomicU32::new(0),
+            error_every: AtomicU32::new(0),
+            receipts: AtomicU32::new(0),
+            next_id: AtomicU64::new(1),
+            links: Mutex::new(Vec::new()),
+            report: Mutex::new(SinkReport::default()),
+        });
+        let mut sink = Self { address, shared: Arc::clone(&shared), acceptor: None };
+        sink.behave(options);
+        let acceptor =
+            std::thread::Builder::new().name("sink".to_owned()).spawn(move || accept(&listener, &shared))?;
+        sink.acceptor = Some(acceptor);
+        Ok(sink)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on, behaves like this.
+    pub fn behave(&self, options: SinkOptions) {
+        self.shared.delay_micros.store(options.delay.as_micros() as u64, Ordering::Relaxed);
+        self.shared.error_every.store(options.error_every, Ordering::Relaxed);
+        self.shared.error_status.store(options.error_status, Ordering::Relaxed);
+        self.shared.receipts.store(options.receipts.into(), Ordering::Relaxed);
+    }
+
+    /// Cuts all links; new ones are taken.
+    pub fn drop_links(&self) {
+        for link in self.shared.links.lock().drain(..) {
+            // One that is gone already needs no cutting.
+            let _ = link.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Cuts everything and reports.
+    pub fn stop(mut self) -> Result<SinkReport> {
+        self.shared.stop.set();
+        if self.acceptor.take().is_some_and(|thread| thread.join().is_err()) {
+            bail!("the sink panicked");
+        }
+        Ok(self.shared.report.lock().clone())
+    }
+
+    /// What it saw on links that have ended.
+    pub fn report(&self) -> SinkReport {
+        self.shared.report.lock().clone()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.shared.stop.set();
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    while !shared.stop.is_set() {
+        // An interrupted poll is as good as one that timed out.
+        let _ = rustix::event::poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&wait));
+        while let Ok((socket, _)) = listener.accept() {
+            if let Ok(copy) = socket.try_clone() {
+                shared.links.lock().push(copy);
+            }
+            let shared = Arc::clone(shared);
+            let body = move || serve(socket, shared);
+            if let Ok(thread) = std::thread::Builder::new().name("sink-link".to_owned()).spawn(body) {
+                threads.push(thread);
+            }
+        }
+        threads.retain(|thread| !thread.is_finished());
+    }
+    for thread in threads {
+        // A panic of a link is in its missing messages.
+        let _ = thread.join();
+    }
+}
+
+fn serve(socket: TcpStream, shared: Arc<Shared>) {
+    let mut link = Link {
+        shared,
+        output: Vec::with_capacity(1 << 17),
+        written: 0,
+        input: vec![0; 1 << 18],
+        filled: 0,
+        late: VecDeque::new(),
+        sequence: 0,
+        counted: 0,
+        ended: false,
+        report: SinkReport::default(),
+    };
+    let outcome = link.drive(socket);
+    let mut report = link.shared.report.lock();
+    report.transit.add(&link.report.transit);
+    report.messages += link.report.messages;
+    report.refused += link.report.refused;
+    report.receipts += link.report.receipts;
+    report.receipts_answered += link.report.receipts_answered;
+    report.binds += link.report.binds;
+    report.processor += this_thread();
+    if let Err(error) = outcome {
+        report.broken += 1;
+        report.last_error = Some(format!("{error:#}"));
+    }
+}
+
+struct Link {
+    shared: Arc<Shared>,
+    output: Vec<u8>,
+    written: usize,
+    input: Vec<u8>,
+    filled: usize,
+    /// Octets to be sent later, oldest first.
+    late: VecDeque<(Instant, Vec<u8>)>,
+    sequence: u32,
+    counted: u64,
+    ended: bool,
+    report: SinkReport,
+}
+
+impl Link {
+    fn drive(&mut self, mut socket: TcpStream) -> Result<()> {
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        loop {
+            let mut wait = Duration::from_millis(50);
+            if !self.late.is_empty() {
+                let now = Instant::now();
+                while let Some((_, octets)) = self.late.pop_front_if(|(due, _)| *due <= now) {
+                    self.output.extend_from_slice(&octets);
+                }
+                if let Some((due, _)) = self.late.front() {
+                    wait = wait.min(*due - now);
+                }
+            }
+            self.write(&mut socket)?;
+            if self.ended || self.shared.stop.is_set() {
+                return Ok(());
+            }
+            let mut interest = PollFlags::empty();
+            // A peer that reads no answers gets no more of its messages taken.
+            if self.output.len() - self.written < 1 << 20 {
+                interest |= PollFlags::IN;
+            }
+            if self.written < self.output.len() {
+                interest |= PollFlags::OUT;
+            }
+            let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+            rustix::event::poll(&mut [PollFd::new(&socket, interest)], Some(&wait))?;
+            if interest.contains(PollFlags::IN) && !self.read(&mut socket)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn write(&mut self, socket: &mut TcpStream) -> Result<()> {
+        while self.written < self.output.len() {
+            match socket.write(&self.output[self.written..]) {
+                Ok(0) => bail!("the connection was closed"),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.output.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Tells whether the connection goes on.
+    fn read(&mut self, socket: &mut TcpStream) -> Result<bool> {
+        match socket.read(&mut self.input[self.filled..]) {
+            Ok(0) => return Ok(false),
+            Ok(count) => self.filled += count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(true);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let now = Instant::now();
+        let input = std::mem::take(&mut self.input);
+        let mut rest = &input[..self.filled];
+        let result = self.take(&mut rest, now);
+        let (left, filled) = (rest.len(), self.filled);
+        self.input = input;
+        self.input.copy_within(filled - left..filled, 0);
+        self.filled = left;
+        result.map(|()| true)
+    }
+
+    fn take(&mut self, rest: &mut &[u8], now: Instant) -> Result<()> {
+        let micros = self.shared.tally.micros(now);
+        let delay = Duration::from_micros(self.shared.delay_micros.load(Ordering::Relaxed));
+        let status = self.shared.error_status.load(Ordering::Relaxed);
+        let every = u64::from(self.shared.error_every.load(Ordering::Relaxed).max(1));
+        let receipts = self.shared.receipts.load(Ordering::Relaxed) != 0;
+        let mut late = Vec::new();
+        while let Some(pdu) = wire::next(rest)? {
+            match pdu.id {
+                wire::SUBMIT_SM => {
+                    let message = wire::submitted(pdu.body).context("a submit_sm that cannot be read")?;
+                    self.counted += 1;
+                    self.report.messages += 1;
+                    let out = if delay.is_zero() { &mut self.output } else { &mut late };
+                    if status != 0 && self.counted.is_multiple_of(every) {
+                        self.report.refused += 1;
+                        wire::put(out, wire::SUBMIT_SM | wire::ANSWER, status, pdu.sequence, &[]);
+                        continue;
+                    }
+                    match wire::numbered(message.text) {
+                        Some((number, lane)) => {
+                            if let Some(transit) = self.shared.tally.arrived(number, lane, micros) {
+                                self.report.transit.record(transit);
+                            }
+                        }
+                        None => self.shared.tally.stranger(),
+                    }
+                    let id = format!("{:010}\0", self.shared.next_id.fetch_add(1, Ordering::Relaxed));
+                    wire::put(out, wire::SUBMIT_SM | wire::ANSWER, 0, pdu.sequence, id.as_bytes());
+                    if receipts && message.receipt {
+                        self.sequence += 1;
+                        self.report.receipts += 1;
+                        let body = wire::receipt(&message, id.trim_end_matches('\0'));
+                        wire::put(out, wire::DELIVER_SM, 0, self.sequence, &body);
+                    }
+                }
+                wire::BIND_TRANSCEIVER | wire::BIND_TRANSMITTER | wire::BIND_RECEIVER => {
+                    self.report.binds += 1;
+                    wire::put(&mut self.output, pdu.id | wire::ANSWER, 0, pdu.sequence, b"sink\0");
+                }
+                wire::ENQUIRE_LINK => {
+                    wire::put(&mut self.output, wire::ENQUIRE_LINK | wire::ANSWER, 0, pdu.sequence, &[]);
+                }
+                wire::UNBIND => {
+                    wire::put(&mut self.output, wire::UNBIND | wire::ANSWER, 0, pdu.sequence, &[]);
+                    self.ended = true;
+                }
+                id if id == wire::DELIVER_SM | wire::ANSWER => {
+                    self.report.receipts_answered += u64::from(pdu.status == 0);
+                }
+                id if id & wire::ANSWER != 0 => {}
+                _ => wire::put(&mut self.output, wire::GENERIC_NACK, 3, pdu.sequence, &[]),
+            }
+        }
+        if !late.is_empty() {
+            self.late.push_back((now + delay, late));
+        }
+        Ok(())
+    }
+}

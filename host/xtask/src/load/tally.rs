@@ -1,0 +1,218 @@
+//! The books: what became of each numbered message.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+const SENT: u8 = 1;
+const ACCEPTED: u8 = 2;
+const REFUSED: u8 = 4;
+
+/// How many source connections have their order checked.
+const LANES: usize = 256;
+
+/// Knows of each message whether it was sent, how it was answered and how often it arrived.
+///
+/// Written by sources and sinks at the same time; exact once they have stopped.
+#[derive(Debug)]
+pub struct Tally {
+    began: Instant,
+    next: AtomicU64,
+    fate: Vec<AtomicU8>,
+    arrivals: Vec<AtomicU8>,
+    /// Microseconds since `began` at which it should have been sent.
+    due: Vec<AtomicU32>,
+    /// Highest number seen of each source connection.
+    lanes: Vec<AtomicU64>,
+    arrived: AtomicU64,
+    accepted: AtomicU64,
+    inversions: AtomicU64,
+    strangers: AtomicU64,
+}
+
+/// The sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// Written to a socket.
+    pub sent: u64,
+    /// Answered positively.
+    pub accepted: u64,
+    /// Answered negatively.
+    pub refused: u64,
+    /// Never answered.
+    pub unanswered: u64,
+    /// Arrived at the sink at least once.
+    pub arrived: u64,
+    /// Arrivals beyond the first.
+    pub duplicates: u64,
+    /// Answered positively, and never arrived: lost.
+    pub missing: u64,
+    /// Arrived although they were refused.
+    pub refused_arrived: u64,
+    /// Arrived after a later one of the same source connection.
+    pub inversions: u64,
+    /// Arrived without a number that was given out.
+    pub strangers: u64,
+}
+
+impl Tally {
+    /// Books for this many messages.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            began: Instant::now(),
+            next: AtomicU64::new(0),
+            fate: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
+            arrivals: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
+            due: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
+            lanes: (0..LANES).map(|_| AtomicU64::new(0)).collect(),
+            arrived: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            inversions: AtomicU64::new(0),
+            strangers: AtomicU64::new(0),
+        }
+    }
+
+    /// The zero of its clock.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Microseconds on its clock.
+    pub fn micros(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.began).as_micros() as u64
+    }
+
+    /// A number for the next message; `None` when all are used.
+    pub fn take(&self) -> Option<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.fate.len() as u64).then_some(number)
+    }
+
+    /// It was sent; `due` is when it should have been, in microseconds.
+    pub fn sent(&self, number: u64, due: u64) {
+        self.due[number as usize].store(due as u32, Ordering::Relaxed);
+        self.fate[number as usize].fetch_or(SENT, Ordering::Relaxed);
+    }
+
+    /// It was answered.
+    pub fn answered(&self, number: u64, accepted: bool) {
+        let mark = if accepted { ACCEPTED } else { REFUSED };
+        self.fate[number as usize].fetch_or(mark, Ordering::Relaxed);
+        if accepted {
+            self.accepted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It arrived; gives how late, in microseconds from when it should have been sent. `None` for numbers never given out.
+    pub fn arrived(&self, number: u64, lane: usize, now: u64) -> Option<u64> {
+        let (Some(count), Some(due)) = (self.arrivals.get(number as usize), self.due.get(number as usize))
+        else {
+            self.strangers.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        // Beyond 255 the count stands still: that a message came that often is bad enough.
+        let before = count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1))
+            .unwrap_or(255);
+        if before == 0 {
+            self.arrived.fetch_add(1, Ordering::Relaxed);
+            let latest = self.lanes[lane % LANES].fetch_max(number, Ordering::Relaxed);
+            if latest > number {
+                self.inversions.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Some((now as u32).wrapping_sub(due.load(Ordering::Relaxed)).into())
+    }
+
+    /// It arrived without a number.
+    pub fn stranger(&self) {
+        self.strangers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Different messages that arrived so far.
+    pub fn arrived_so_far(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Positive answers so far.
+    pub fn accepted_so_far(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// The first few numbers that were answered positively and never arrived.
+    pub fn missing(&self, most: usize) -> Vec<u64> {
+        (0..self.fate.len())
+            .filter(|&number| {
+                self.fate[number].load(Ordering::Relaxed) & ACCEPTED != 0
+                    && self.arrivals[number].load(Ordering::Relaxed) == 0
+            })
+            .take(most)
+            .map(|number| number as u64)
+            .collect()
+    }
+
+    /// Adds up.
+    pub fn accounts(&self) -> Accounts {
+        let mut sums = Accounts {
+            inversions: self.inversions.load(Ordering::Relaxed),
+            strangers: self.strangers.load(Ordering::Relaxed),
+            ..Accounts::default()
+        };
+        for (fate, arrivals) in self.fate.iter().zip(&self.arrivals) {
+            let (fate, arrivals) =
+                (fate.load(Ordering::Relaxed), u64::from(arrivals.load(Ordering::Relaxed)));
+            sums.sent += u64::from(fate & SENT != 0);
+            sums.accepted += u64::from(fate & ACCEPTED != 0);
+            sums.refused += u64::from(fate & REFUSED != 0);
+            sums.unanswered += u64::from(fate == SENT);
+            sums.arrived += u64::from(arrivals > 0);
+            sums.duplicates += arrivals.saturating_sub(1);
+            sums.missing += u64::from(fate & ACCEPTED != 0 && arrivals == 0);
+            sums.refused_arrived += u64::from(fate & REFUSED != 0 && arrivals > 0);
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fate_is_counted_once() {
+        let tally = Tally::new(4);
+        for _ in 0..4 {
+            let number = tally.take().expect("room for four");
+            tally.sent(number, 0);
+        }
+        assert_eq!(tally.take(), None);
+        tally.answered(0, true);
+        tally.arrived(0, 0, 5);
+        tally.arrived(0, 0, 6);
+        tally.answered(1, true);
+        tally.answered(2, false);
+        tally.arrived(9, 0, 5);
+        let wanted = Accounts {
+            sent: 4,
+            accepted: 2,
+            refused: 1,
+            unanswered: 1,
+            arrived: 1,
+            duplicates: 1,
+            missing: 1,
+            refused_arrived: 0,
+            inversions: 0,
+            strangers: 1,
+        };
+        assert_eq!(tally.accounts(), wanted);
+        assert_eq!(tally.missing(10), [1]);
+    }
+
+    #[test]
+    fn a_late_one_is_an_inversion() {
+        let tally = Tally::new(3);
+        tally.arrived(2, 0, 0);
+        tally.arrived(1, 0, 0);
+        tally.arrived(0, 1, 0);
+        assert_eq!(tally.accounts().inversions, 1);
+    }
+}
