@@ -115,6 +115,7 @@ impl Engine {
         link.in_flight.push(InFlight { slot, seq: self.handed_seq, at: now.wall });
         let peer = &mut self.peers[entry.peer.0 as usize];
         peer.in_flight += 1;
+        *self.handed_live.entry(self.handed_seq).or_insert(0) += 1;
         let want_receipt = peer.settings.receipts && entry.receipts().any();
         let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());
         out.batch.handed.push(Handed { id: entry.id, attempt: entry.attempts, leg: entry.leg, at: now.wall });

@@ -147,7 +147,8 @@ impl Engine {
         }
     }
 
-    /// Ends a run of events: fires what is due, sends what can be sent, and completes the batch.
+    /// Ends a run of events: fires what is due and sends what can be sent. Several runs may share one batch;
+    /// [`Engine::seal`] closes it.
     pub fn settle(&mut self, now: Now, out: &mut Output) {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
@@ -161,11 +162,17 @@ impl Engine {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
         }
+    }
+
+    /// Closes a batch that is about to be written; what comes after it belongs to the next one.
+    pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
         if !out.batch.handed.is_empty() {
             out.batch.handed_seq = self.handed_seq;
-            self.handed_live
-                .insert(self.handed_seq, u32::try_from(out.batch.handed.len()).unwrap_or(u32::MAX));
+            // Its messages may all have moved on while the batch grew, and others have joined it since.
+            if self.handed_live.contains_key(&self.handed_seq) {
+                out.batch.handed_done.retain(|seq| *seq != self.handed_seq);
+            }
             self.handed_seq += 1;
         }
     }

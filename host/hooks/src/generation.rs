@@ -302,7 +302,7 @@ fn address_out(address: &Address) -> wit_types::Address {
     wit_types::Address { ton: address.ton, npi: address.npi, value: address.text().into_owned() }
 }
 
-fn address_in(address: wit_types::Address) -> Result<Address, Fault> {
+fn address_in(address: &wit_types::Address) -> Result<Address, Fault> {
     if address.value.len() > 20 || address.value.contains('\0') {
         let what = format!("an address of {} octets, or with a NUL; at most 20 fit", address.value.len());
         return Err(Fault { kind: FaultKind::Verdict, what });
@@ -327,8 +327,8 @@ fn legs_in(legs: Vec<wit_types::Leg>, directory: &Directory) -> Result<Vec<Leg>,
                 weight: leg.weight,
                 cost: leg.cost,
                 longest_wait: leg.longest_wait.map(Duration::from_millis),
-                source: leg.source.map(address_in).transpose()?,
-                destination: leg.destination.map(address_in).transpose()?,
+                source: leg.source.as_ref().map(address_in).transpose()?,
+                destination: leg.destination.as_ref().map(address_in).transpose()?,
             })
         })
         .collect()

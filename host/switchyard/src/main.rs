@@ -1,1 +1,110 @@
-fn main() {}
+//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`.
+
+mod config;
+mod core_loop;
+mod routing;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+// Messages are made on one thread and dropped on another by the million.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(about = "An SMS routing appliance", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the appliance.
+    Serve {
+        /// The configuration file.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Read a configuration file over and tell everything that is wrong with it.
+    Check {
+        /// The configuration file.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Read a password from standard input and print its hash for the configuration.
+    HashPassword,
+}
+
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks on its standard streams"
+)]
+fn main() -> ExitCode {
+    match Arguments::parse().task {
+        Task::Serve { config } => {
+            tracing_subscriber::fmt()
+                .with_env_filter(
+                    tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
+                )
+                .with_writer(std::io::stderr)
+                .init();
+            let result = config::Config::load(&config).map_err(anyhow::Error::from).and_then(serve::serve);
+            match result {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("switchyard: {error:#}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
+        Task::Check { config } => match config::Config::load(&config) {
+            Ok(checked) => {
+                println!(
+                    "{}: right: {} listeners, {} accounts, {} peers",
+                    config.display(),
+                    checked.listeners.len(),
+                    checked.accounts.len(),
+                    checked.peers.len()
+                );
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
+        Task::HashPassword => match hash_password() {
+            Ok(hash) => {
+                println!("{hash}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("switchyard: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// argon2id with the crate's defaults (19 MiB, 2 passes: the OWASP minimum).
+fn hash_password() -> anyhow::Result<String> {
+    use argon2::password_hash::{PasswordHasher, SaltString};
+    let mut password = String::new();
+    std::io::stdin().read_line(&mut password)?;
+    let password = password.trim_end_matches(['\n', '\r']);
+    anyhow::ensure!(
+        !password.is_empty(),
+        "no password on standard input; try: echo -n secret | switchyard hash-password"
+    );
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let salt = SaltString::encode_b64(&salt).map_err(|error| anyhow::anyhow!("salt: {error}"))?;
+    let hash = argon2::Argon2::default()
+        .hash_password(password.as_bytes(), &salt)
+        .map_err(|error| anyhow::anyhow!("hashing: {error}"))?;
+    Ok(hash.to_string())
+}

@@ -1,0 +1,590 @@
+//! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
+
+mod read;
+
+use engine::{PeerSettings, Uncertainty};
+use hooks::{InstanceUse, OnFault};
+use links::{
+    AccountOptions, BindMode, BindModes, ClientTls, ListenerOptions, LongText, MessageIdForm, PeerOptions,
+    Secret, ServerTls, SourceRules,
+};
+use model::{Directory, ErrorClass, PeerId};
+use read::{Problem, Problems, Section, line_of};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is wrong with a configuration file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// It cannot be read.
+    #[error("{path}: {source}. Name the file with --config")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no TOML, or says what cannot be.
+    #[error("{}", .problems.iter().map(|problem| format!("{}: {problem}", .path.display())).collect::<Vec<_>>().join("\n"))]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Everything that was found.
+        problems: Vec<Problem>,
+    },
+}
+
+/// The whole configuration.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) name: String,
+    pub(crate) data: PathBuf,
+    pub(crate) watermark: u64,
+    pub(crate) drain: Duration,
+    pub(crate) http: SocketAddr,
+    pub(crate) token_file: PathBuf,
+    pub(crate) body_cache: usize,
+    pub(crate) retention: Duration,
+    pub(crate) store_cache: usize,
+    pub(crate) link_threads: usize,
+    pub(crate) listeners: Vec<ListenerOptions>,
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) router: Router,
+}
+
+/// An account: its links' options and its queue's.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) links: AccountOptions,
+    pub(crate) queue: PeerSettings,
+}
+
+/// A peer: its links' options and its queue's, with names that are yet to be numbered.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) links: PeerOptions,
+    pub(crate) queue: PeerSettings,
+    pub(crate) group: Option<String>,
+    pub(crate) default_account: Option<String>,
+}
+
+/// The first binding of the routing hook.
+#[derive(Debug)]
+pub(crate) struct Router {
+    pub(crate) plugin: String,
+    pub(crate) component: Option<PathBuf>,
+    pub(crate) policy: Option<PathBuf>,
+    pub(crate) on_fault: OnFault,
+    pub(crate) memory: usize,
+    pub(crate) deadline: Duration,
+    pub(crate) instance: InstanceUse,
+    pub(crate) hold: Duration,
+    /// A constant route instead of a plugin: for the benchmark.
+    pub(crate) native: Option<String>,
+}
+
+/// Peers and accounts have their numbers only once the store has given them; until then they all have this one.
+const UNNUMBERED: PeerId = PeerId(u32::MAX);
+
+impl Config {
+    /// Reads and checks a file.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        let base = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&text, base).map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
+    }
+
+    /// Reads and checks a document; relative paths in it are taken from `base`.
+    pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Vec<Problem>> {
+        let table = toml::de::DeTable::parse(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            vec![Problem { line, key: "TOML".to_owned(), what: error.message().to_owned() }]
+        })?;
+        let problems = Problems::default();
+        let root = Section::root(text, table.get_ref(), &problems);
+        let config = Self::read(&root, base);
+        root.finish();
+        let problems = problems.take();
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    fn read(root: &Section<'_>, base: &Path) -> Self {
+        let appliance = root.section("appliance");
+        let data = base.join(appliance.required("data", "\"/var/lib/switchyard\""));
+        let name = appliance.text("name").unwrap_or_else(|| "SWITCHYARD".to_owned());
+        if name.is_empty() || name.len() > 15 || !name.is_ascii() {
+            appliance.wrong("name", "must be 1 to 15 ASCII characters: it is our SMPP system_id");
+        }
+        let watermark = appliance.size("free-space-watermark", 512 << 20);
+        let drain = appliance.duration("drain", Duration::from_secs(10));
+        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) as u64;
+        let link_threads = appliance.number("link-threads", threads.min(8), 1..=256) as usize;
+        appliance.finish();
+
+        let http = root.section("http");
+        let listen = http.text("listen").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+        let http_address = listen.parse().unwrap_or_else(|_| {
+            http.wrong(
+                "listen",
+                format!("is {listen:?}, and must be address:port such as \"127.0.0.1:8080\""),
+            );
+            SocketAddr::from(([127, 0, 0, 1], 8080))
+        });
+        let token_file = http.text("token-file").map_or_else(|| data.join("token"), |path| base.join(path));
+        http.finish();
+
+        let engine = root.section("engine");
+        let body_cache = engine.size("body-cache", 64 << 20) as usize;
+        let store_cache = engine.size("store-cache", 256 << 20) as usize;
+        let retention = engine.duration("finished-retention", Duration::from_secs(3 * 86_400));
+        engine.finish();
+
+        let listeners: Vec<_> =
+            root.sections("listener").iter().map(|section| listener(section, base)).collect();
+        let accounts: Vec<_> = root.sections("account").iter().map(account).collect();
+        let peers: Vec<_> = root.sections("peer").iter().map(|section| peer(section, base)).collect();
+        let router = router(&root.section("router"), base);
+        let config = Self {
+            name,
+            data,
+            watermark,
+            drain,
+            http: http_address,
+            token_file,
+            body_cache,
+            retention,
+            store_cache,
+            link_threads,
+            listeners,
+            accounts,
+            peers,
+            router,
+        };
+        config.check_names(root);
+        config
+    }
+
+    /// Names must be unique, and those that are referred to must exist.
+    fn check_names(&self, root: &Section<'_>) {
+        let mut seen: HashMap<&str, &str> = HashMap::new();
+        let accounts = root.sections("account");
+        let peers = root.sections("peer");
+        for (section, name, kind) in (accounts.iter().zip(&self.accounts))
+            .map(|(section, account)| (section, &account.links.name, "account"))
+            .chain(peers.iter().zip(&self.peers).map(|(section, peer)| (section, &peer.links.name, "peer")))
+        {
+            if let Some(other) = seen.insert(name, kind)
+                && !name.is_empty()
+            {
+                section.wrong(
+                    "name",
+                    format!("{name:?} is also the name of another {other}; names must differ"),
+                );
+            }
+        }
+        let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
+        for (section, account) in accounts.iter().zip(&self.accounts) {
+            if system_ids.insert(&account.links.system_id, ()).is_some() {
+                section.wrong("system-id", "is also another account's; ESMEs could not be told apart");
+            }
+        }
+        let known_accounts: Vec<&str> =
+            self.accounts.iter().map(|account| account.links.name.as_str()).collect();
+        for (section, peer) in peers.iter().zip(&self.peers) {
+            if let Some(account) = &peer.default_account
+                && !known_accounts.contains(&account.as_str())
+            {
+                let list = known_accounts.join(", ");
+                section.wrong("default-account", format!("{account:?} is no [[account]]; there are: {list}"));
+            }
+        }
+        let router = root.section("router");
+        let target = match &self.router.on_fault {
+            OnFault::Peer(peer) => Some(("on-fault", peer)),
+            OnFault::Hold | OnFault::Reject => None,
+        };
+        let native = self.router.native.as_ref().map(|peer| ("native", peer));
+        for (key, peer) in target.into_iter().chain(native) {
+            if !seen.contains_key(peer.as_str()) {
+                router.wrong(key, format!("{peer:?} is no [[peer]] and no [[account]]"));
+            }
+        }
+    }
+
+    /// All names, in the order of the file.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let accounts = self.accounts.iter().map(|account| account.links.name.clone());
+        accounts.chain(self.peers.iter().map(|peer| peer.links.name.clone())).collect()
+    }
+
+    /// Puts the numbers in that the store has given to the names.
+    pub(crate) fn number(&mut self, directory: &Directory) {
+        let number = |name: &str| directory.id(name).unwrap_or(UNNUMBERED);
+        for account in &mut self.accounts {
+            let id = number(&account.links.name);
+            account.links.peer = id;
+            account.queue.peer = id;
+            account.queue.group = id.0;
+        }
+        // A named group has the number of its first peer.
+        let mut groups: HashMap<String, u32> = HashMap::new();
+        for peer in &mut self.peers {
+            let id = number(&peer.links.name);
+            peer.links.peer = id;
+            peer.queue.peer = id;
+            peer.queue.group = match &peer.group {
+                Some(group) => *groups.entry(group.clone()).or_insert(id.0),
+                None => id.0,
+            };
+        }
+    }
+}
+
+fn listener(section: &Section<'_>, base: &Path) -> ListenerOptions {
+    let name = section.required("name", "\"smpp\"");
+    let text = section.required("listen", "\"127.0.0.1:2775\"");
+    let address = text.parse().unwrap_or_else(|_| {
+        if !text.is_empty() {
+            section
+                .wrong("listen", format!("is {text:?}, and must be address:port such as \"0.0.0.0:2775\""));
+        }
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    });
+    let defaults = ListenerOptions::new(&name, address);
+    let tls = section.has("tls").then(|| {
+        let tls = section.section("tls");
+        let file = |key, path: String| existing(&tls, key, base, &path);
+        let certificate = file("certificate", tls.required("certificate", "\"server.pem\""));
+        let key = file("key", tls.required("key", "\"server.key\""));
+        let client_ca = tls.text("client-ca").map(|path| existing(&tls, "client-ca", base, &path));
+        tls.finish();
+        ServerTls { certificate, key, client_ca }
+    });
+    let options = ListenerOptions {
+        connections: section.number("connections", 1000, 1..=1_000_000) as usize,
+        connections_per_address: section.number("connections-per-address", 100, 1..=1_000_000) as usize,
+        bind_timeout: section.duration("bind-timeout", defaults.bind_timeout),
+        inactivity: section.duration("inactivity", defaults.inactivity),
+        enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
+        enquire_timeout: section.duration("enquire-timeout", defaults.enquire_timeout),
+        partial_timeout: section.duration("partial-timeout", defaults.partial_timeout),
+        response_timeout: section.duration("response-timeout", defaults.response_timeout),
+        tls,
+        ..defaults
+    };
+    section.finish();
+    options
+}
+
+fn existing(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {
+    let full = base.join(path);
+    if !path.is_empty()
+        && let Err(error) = std::fs::File::open(&full)
+    {
+        section.wrong(key, format!("{}: {error}", full.display()));
+    }
+    full
+}
+
+fn system_id(section: &Section<'_>, key: &'static str, value: &str) {
+    if value.len() > 15 || !value.is_ascii() {
+        section.wrong(key, format!("{value:?} is not at most 15 ASCII characters, as SMPP wants it"));
+    }
+}
+
+fn account(section: &Section<'_>) -> Account {
+    let name = section.required("name", "\"acme\"");
+    let id = section.text("system-id").unwrap_or_else(|| name.clone());
+    system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
+    let hash = section.required("password-hash", "\"$argon2id$...\" (made by: switchyard hash-password)");
+    if !hash.is_empty() && argon2::PasswordHash::new(&hash).is_err() {
+        section.wrong("password-hash", "is no argon2 hash; make one with: switchyard hash-password");
+    }
+    let mut links = AccountOptions::new(&name, UNNUMBERED, &hash);
+    links.system_id = bytes::Bytes::from(id.into_bytes());
+    if let Some(modes) = section.texts("bind") {
+        for mode in &modes {
+            if !["transmitter", "receiver", "transceiver"].contains(&mode.as_str()) {
+                section.wrong("bind", format!("{mode:?} is not transmitter, receiver or transceiver"));
+            }
+        }
+        let has = |word: &str| modes.iter().any(|mode| mode == word);
+        links.bind = BindModes {
+            transmitter: has("transmitter"),
+            receiver: has("receiver"),
+            transceiver: has("transceiver"),
+        };
+    }
+    for network in section.texts("networks").unwrap_or_default() {
+        match network.parse() {
+            Ok(network) => links.networks.push(network),
+            Err(error) => section.wrong("networks", error.to_string()),
+        }
+    }
+    links.rate = section.rate("rate");
+    let burst = links.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
+    links.burst = section.number("burst", burst, 1..=10_000_000) as u32;
+    links.window = section.number("window", 100, 1..=100_000) as usize;
+    links.deliver_window = section.number("deliver-window", 100, 1..=100_000) as usize;
+    links.sessions = section.number("sessions", 10, 1..=100_000) as usize;
+    links.validity = section.duration("validity", links.validity);
+    if section.has("source") {
+        let source = section.section("source");
+        let default = source.text("default").map(|text| {
+            if text.len() > 20 {
+                source.wrong("default", "is longer than 20 characters");
+            }
+            let numeric = text.bytes().all(|c| c.is_ascii_digit());
+            let (ton, npi) = if numeric { (0, 1) } else { (5, 0) };
+            let ton = source.number("ton", ton, 0..=7) as u8;
+            let npi = source.number("npi", npi, 0..=18) as u8;
+            model::Address::new(ton, npi, text.as_bytes())
+        });
+        links.source = SourceRules { allow: source.texts("allow").unwrap_or_default(), default };
+        source.finish();
+    }
+    let mut queue = PeerSettings::new(UNNUMBERED);
+    queue.addressee = true;
+    queue.receipts = false;
+    queue.uncertainty = Uncertainty::SendAgain;
+    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=u64::MAX);
+    section.finish();
+    Account { links, queue }
+}
+
+fn peer(section: &Section<'_>, base: &Path) -> Peer {
+    let name = section.required("name", "\"upstream\"");
+    let address = section.required("address", "\"smsc.example.net:2775\"");
+    let good =
+        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if !address.is_empty() && !good {
+        section.wrong("address", format!("is {address:?}, and must be host:port"));
+    }
+    let defaults = PeerOptions::new(&name, UNNUMBERED, &address);
+    let id = section.text("system-id").unwrap_or_default();
+    system_id(section, "system-id", &id);
+    let password = match (section.text("password"), section.text("password-file")) {
+        (Some(_), Some(_)) => {
+            section.wrong("password-file", "stands beside password; keep one of them");
+            String::new()
+        }
+        (Some(password), None) => password,
+        (None, Some(file)) => match std::fs::read_to_string(base.join(&file)) {
+            Ok(password) => password.trim_end_matches(['\n', '\r']).to_owned(),
+            Err(error) => {
+                section.wrong("password-file", format!("{file}: {error}"));
+                String::new()
+            }
+        },
+        (None, None) => String::new(),
+    };
+    let tls = section.has("tls").then(|| {
+        let tls = section.section("tls");
+        let ca = tls.text("ca").map(|path| existing(&tls, "ca", base, &path));
+        let server_name = tls.text("server-name");
+        let pair = |key: &'static str| tls.text(key).map(|path| existing(&tls, key, base, &path));
+        let certificate = match (pair("certificate"), pair("key")) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                tls.wrong("certificate", "and key go together");
+                None
+            }
+        };
+        tls.finish();
+        ClientTls { ca, server_name, certificate }
+    });
+    let version = section.choice("interface-version", 0x34, &[("3.3", 0x33), ("3.4", 0x34), ("5.0", 0x50)]);
+    let mut classes = HashMap::new();
+    let table = section.section("error-classes");
+    for (status, class) in table.pairs() {
+        let status = status
+            .strip_prefix("0x")
+            .map_or_else(|| status.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
+        let class = match &*class {
+            "temporary" => Some(ErrorClass::Temporary),
+            "permanent" => Some(ErrorClass::Permanent),
+            "throttled" => Some(ErrorClass::Throttled),
+            "queue-full" => Some(ErrorClass::QueueFull),
+            "absent" => Some(ErrorClass::Absent),
+            "memory-full" => Some(ErrorClass::MemoryFull),
+            _ => None,
+        };
+        match (status, class) {
+            (Some(status), Some(class)) => {
+                classes.insert(status, class);
+            }
+            _ => section.wrong(
+                "error-classes",
+                "maps command_status values such as \"0x45\" to temporary, permanent, throttled, queue-full, absent or memory-full",
+            ),
+        }
+    }
+    let links = PeerOptions {
+        system_id: bytes::Bytes::from(id.into_bytes()),
+        password: Secret(bytes::Bytes::from(password.into_bytes())),
+        system_type: bytes::Bytes::from(section.text("system-type").unwrap_or_default().into_bytes()),
+        bind: section.choice(
+            "bind",
+            BindMode::Transceiver,
+            &[
+                ("transceiver", BindMode::Transceiver),
+                ("transmitter", BindMode::Transmitter),
+                ("receiver", BindMode::Receiver),
+            ],
+        ),
+        links: section.number("links", 1, 1..=256) as usize,
+        window: section.number("window", 10, 1..=100_000) as usize,
+        interface_version: version,
+        tlvs: section.has("tlvs").then(|| section.flag("tlvs", true)),
+        pass_validity: section.flag("pass-validity", defaults.pass_validity),
+        enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
+        enquire_timeout: section.duration("enquire-timeout", defaults.enquire_timeout),
+        response_timeout: section.duration("response-timeout", defaults.response_timeout),
+        message_id: section.choice(
+            "message-id",
+            MessageIdForm::AsIs,
+            &[
+                ("as-is", MessageIdForm::AsIs),
+                ("hex-to-decimal", MessageIdForm::HexToDecimal),
+                ("decimal-to-hex", MessageIdForm::DecimalToHex),
+                ("strip-zeros", MessageIdForm::StripZeros),
+                ("fold-case", MessageIdForm::FoldCase),
+            ],
+        ),
+        long_text: section.choice(
+            "long-text",
+            LongText::Payload,
+            &[("payload", LongText::Payload), ("udh", LongText::Udh), ("sar", LongText::Sar)],
+        ),
+        error_classes: classes,
+        mo_validity: section.duration("mo-validity", defaults.mo_validity),
+        tls,
+        ..defaults
+    };
+    let mut queue = PeerSettings::new(UNNUMBERED);
+    queue.rate = section.rate("rate");
+    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
+    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
+    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=u64::MAX);
+    queue.receipts = section.flag("receipts", true);
+    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
+    queue.uncertainty = section.choice(
+        "uncertain",
+        Uncertainty::AwaitReceipt,
+        &[
+            ("send-again", Uncertainty::SendAgain),
+            ("ask", Uncertainty::Ask),
+            ("await-receipt", Uncertainty::AwaitReceipt),
+        ],
+    );
+    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
+    if let Some(retry) = section.durations("retry") {
+        queue.retry = retry;
+    }
+    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
+    let group = section.text("group");
+    let default_account = section.text("default-account");
+    section.finish();
+    Peer { links, queue, group, default_account }
+}
+
+fn router(section: &Section<'_>, base: &Path) -> Router {
+    let native = section.text("native");
+    let component = section.text("component").map(|path| existing(section, "component", base, &path));
+    let policy = section.text("policy").map(|path| existing(section, "policy", base, &path));
+    let on_fault = match section.text("on-fault").as_deref() {
+        None | Some("hold") => OnFault::Hold,
+        Some("reject") => OnFault::Reject,
+        Some(peer) => OnFault::Peer(peer.to_owned()),
+    };
+    let router = Router {
+        plugin: section.text("plugin").unwrap_or_else(|| "prefix-router".to_owned()),
+        component,
+        policy,
+        on_fault,
+        memory: section.size("memory", 16 << 20) as usize,
+        deadline: Duration::from_millis(section.number("deadline-ms", 20, 1..=10_000)),
+        instance: section.choice(
+            "instance",
+            InstanceUse::Warm,
+            &[("warm", InstanceUse::Warm), ("per-call", InstanceUse::PerCall)],
+        ),
+        hold: section.duration("hold", Duration::from_secs(30)),
+        native,
+    };
+    section.finish();
+    router
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        Config::parse(text, Path::new("/nowhere")).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_sample_is_right() {
+        let sample = include_str!("../../switchyard.toml");
+        let config = Config::parse(sample, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert_eq!(config.names(), ["demo", "upstream"]);
+    }
+
+    #[test]
+    fn every_error_is_told_at_once_with_line_key_and_remedy() {
+        let text = r#"[appliance]
+name = "a name that is far too long"
+dta = "x"
+
+[[account]]
+name = "acme"
+password-hash = "secret"
+bind = ["both"]
+networks = ["10.0.0.0/99"]
+validity = "two days"
+rate = -1
+
+[[peer]]
+name = "acme"
+address = "nowhere"
+windw = 5
+default-account = "nobody"
+bind = "sideways"
+
+[router]
+on-fault = "nowhere"
+"#;
+        assert_eq!(
+            problems(text),
+            [
+                "line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\"",
+                "line 2: appliance.name: must be 1 to 15 ASCII characters: it is our SMPP system_id",
+                "line 3: appliance.dta: is unknown; did you mean \"data\"?",
+                "line 7: account[0].password-hash: is no argon2 hash; make one with: switchyard hash-password",
+                "line 8: account[0].bind: \"both\" is not transmitter, receiver or transceiver",
+                "line 9: account[0].networks: \"10.0.0.0/99\" is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1",
+                "line 10: account[0].validity: is \"two days\", and must be a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"",
+                "line 11: account[0].rate: must be above 0 messages a second; leave it out for no limit",
+                "line 14: peer[0].name: \"acme\" is also the name of another account; names must differ",
+                "line 15: peer[0].address: is \"nowhere\", and must be host:port",
+                "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
+                "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
+                "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
+                "line 21: router.on-fault: \"nowhere\" is no [[peer]] and no [[account]]",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_toml_names_its_line() {
+        let found = problems("[appliance]\ndata = \n");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("line 2: TOML:"), "{found:?}");
+    }
+}

@@ -1,0 +1,369 @@
+//! The core loop: one thread applies events, one commits what follows from them, and commands leave only after that.
+//!
+//! While batch n is being written, events of batch n+1 are applied to memory. So the size of a batch follows the load by
+//! itself: as many events as arrive during one commit.
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
+use links::{Core, Hub};
+use model::{FinalState, Message, MessageId, Moment, Now, ReceiptState, Refusal, Routed, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::{Found, Store, StoreError};
+
+/// A look at the engine, on its own thread.
+type Look = Box<dyn FnOnce(&Engine, Now) + Send>;
+
+enum Input {
+    Events(Vec<Event>),
+    Look(Look),
+    Committed,
+    Stop,
+}
+
+/// The clocks, as the engine is given them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        // An hour of room below, so that moments before the start can be told.
+        Self(Instant::now())
+    }
+
+    pub(crate) fn now(self) -> Now {
+        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.0.elapsed())) }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The wall clock.
+pub(crate) fn wall() -> Timestamp {
+    Timestamp(millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
+}
+
+/// Upper bounds of the commit-time histogram in microseconds, and of the batch-size histogram in rows.
+pub(crate) const TIME_BOUNDS: [u64; 10] =
+    [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 100_000, 1_000_000];
+/// See [`TIME_BOUNDS`].
+pub(crate) const SIZE_BOUNDS: [u64; 10] = [1, 4, 16, 64, 256, 512, 1_024, 4_096, 16_384, 65_536];
+
+/// What the loop tells of itself.
+#[derive(Debug, Default)]
+pub(crate) struct LoopCounts {
+    pub(crate) commits: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) octets: AtomicU64,
+    pub(crate) commit_us: AtomicU64,
+    pub(crate) times: [AtomicU64; 11],
+    pub(crate) sizes: [AtomicU64; 11],
+    pub(crate) loads: AtomicU64,
+    pub(crate) disk_low: AtomicBool,
+    pub(crate) disk_free: AtomicU64,
+}
+
+fn count(buckets: &[AtomicU64; 11], bounds: &[u64; 10], value: u64) {
+    let bucket = bounds.iter().position(|bound| value <= *bound).unwrap_or(10);
+    buckets[bucket].fetch_add(1, Relaxed);
+}
+
+/// The way into the core.
+#[derive(Clone)]
+pub(crate) struct CoreHandle {
+    input: Sender<Input>,
+    pub(crate) counts: Arc<LoopCounts>,
+    pub(crate) clock: Clock,
+}
+
+impl Core for CoreHandle {
+    fn push(&self, events: Vec<Event>) {
+        // The loop ends only after everybody who pushes has ended.
+        let _ = self.input.send(Input::Events(events));
+    }
+}
+
+impl CoreHandle {
+    /// Reads something out of the engine, on its thread; `None` when the loop has ended.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Engine, Now) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = bounded(1);
+        let look: Look = Box::new(move |engine, now| {
+            let _ = answer.send(look(engine, now));
+        });
+        self.input.send(Input::Look(look)).ok()?;
+        answered.recv().ok()
+    }
+
+    /// Ends the loop once everything that was pushed before is applied and written.
+    pub(crate) fn stop(&self) {
+        let _ = self.input.send(Input::Stop);
+    }
+}
+
+/// The threads of the core; [`CoreThreads::join`] waits for them.
+pub(crate) struct CoreThreads {
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl CoreThreads {
+    pub(crate) fn join(self) {
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the core panicked");
+            }
+        }
+    }
+}
+
+/// A channel into a core that is yet to be started: links need it before the hub that they bring exists.
+pub(crate) struct CoreSeed {
+    receiver: Receiver<Input>,
+    handle: CoreHandle,
+}
+
+pub(crate) fn seed() -> (CoreSeed, CoreHandle) {
+    let (input, receiver) = unbounded();
+    let handle = CoreHandle { input, counts: Arc::default(), clock: Clock::new() };
+    (CoreSeed { receiver, handle: handle.clone() }, handle)
+}
+
+/// Starts the core. `first` is what recovery wants written.
+pub(crate) fn start(
+    seed: CoreSeed,
+    engine: Engine,
+    first: Output,
+    store: Arc<Store>,
+    hub: Arc<Hub>,
+    hooks: Arc<dyn links::Routing>,
+) -> std::io::Result<CoreThreads> {
+    let CoreSeed { receiver, handle } = seed;
+    let (batches, to_commit) = bounded::<Output>(1);
+    let (reads, to_read) = unbounded::<Command>();
+    let (routes, to_route) = unbounded::<Arc<Message>>();
+    let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+    let committer = Committer {
+        store: store.clone(),
+        hub: hub.clone(),
+        reads,
+        routes,
+        input: handle.input.clone(),
+        counts: handle.counts.clone(),
+    };
+    let clock = handle.clock;
+    let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone() };
+    let input = handle.input.clone();
+    let threads = vec![
+        named("core").spawn(move || run(engine, first, clock, &receiver, &batches))?,
+        named("commit").spawn(move || committer.run(&to_commit))?,
+        named("read").spawn(move || reader.run(&to_read))?,
+        named("reroute").spawn(move || {
+            for message in to_route {
+                let routed: Routed = hooks.route(&message);
+                let _ = input.send(Input::Events(vec![Event::Rerouted { id: message.id, routed }]));
+            }
+        })?,
+    ];
+    Ok(CoreThreads { threads })
+}
+
+/// A batch smaller than this, right after a commit of a busy time, waits for company ...
+const SMALL: usize = 384;
+/// ... but no longer than this.
+const COMPANY: Duration = Duration::from_millis(3);
+
+fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>, batches: &Sender<Output>) {
+    let mut out = first;
+    let mut committing = false;
+    let mut stopping = false;
+    let mut last_size = 0;
+    let mut handed_at = Instant::now();
+    loop {
+        let now = clock.now();
+        engine.settle(now, &mut out);
+        let size = out.batch.accepted.len() + out.batch.finished.len();
+        let mut wait_until =
+            engine.deadline().map(|at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
+        if !committing && !out.is_empty() {
+            // In a busy time a short wait makes batches larger and each message cheaper; a lone message never waits.
+            let waited = handed_at.elapsed();
+            if last_size >= SMALL / 8 && size < SMALL && waited < COMPANY && !stopping {
+                let left = COMPANY.saturating_sub(waited);
+                wait_until = Some(wait_until.map_or(left, |until| until.min(left)));
+            } else {
+                engine.seal(&mut out);
+                last_size = size;
+                handed_at = Instant::now();
+                if batches.send(std::mem::take(&mut out)).is_err() {
+                    return;
+                }
+                committing = true;
+            }
+        }
+        if stopping && !committing && out.is_empty() {
+            return;
+        }
+        let received = match wait_until {
+            Some(wait) => input.recv_timeout(wait),
+            None => input.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let first = match received {
+            Ok(first) => Some(first),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let now = clock.now();
+        for one in first.into_iter().chain(input.try_iter().take(10_000)) {
+            match one {
+                Input::Events(events) => {
+                    for event in events {
+                        engine.apply(now, event, &mut out);
+                    }
+                }
+                Input::Look(look) => look(&engine, now),
+                Input::Committed => committing = false,
+                Input::Stop => {
+                    stopping = true;
+                    engine.apply(now, Event::Drain, &mut out);
+                }
+            }
+        }
+    }
+}
+
+struct Committer {
+    store: Arc<Store>,
+    hub: Arc<Hub>,
+    reads: Sender<Command>,
+    routes: Sender<Arc<Message>>,
+    input: Sender<Input>,
+    counts: Arc<LoopCounts>,
+}
+
+impl Committer {
+    fn run(self, batches: &Receiver<Output>) {
+        for Output { batch, commands } in batches {
+            if !batch.is_empty() {
+                let begun = Instant::now();
+                match self.store.commit(&batch) {
+                    Ok(done) => {
+                        let taken = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                        self.counts.commits.fetch_add(1, Relaxed);
+                        self.counts.rows.fetch_add(done.rows, Relaxed);
+                        self.counts.octets.fetch_add(done.octets, Relaxed);
+                        self.counts.commit_us.fetch_add(taken, Relaxed);
+                        count(&self.counts.times, &TIME_BOUNDS, taken);
+                        count(&self.counts.sizes, &SIZE_BOUNDS, done.rows);
+                    }
+                    Err(error) => fail_stop(&error),
+                }
+            }
+            for other in self.hub.dispatch(commands) {
+                match other {
+                    Command::Reroute { message } => {
+                        let _ = self.routes.send(message);
+                    }
+                    other => {
+                        let _ = self.reads.send(other);
+                    }
+                }
+            }
+            let _ = self.input.send(Input::Committed);
+        }
+    }
+}
+
+/// The disk has failed: nobody may be told anything any more. What was told before is on disk; a restart recovers.
+fn fail_stop(error: &StoreError) -> ! {
+    tracing::error!(%error, "the store failed; stopping at once, nothing of the failed batch was answered");
+    std::process::exit(3);
+}
+
+struct Reader {
+    store: Arc<Store>,
+    hub: Arc<Hub>,
+    input: Sender<Input>,
+    counts: Arc<LoopCounts>,
+}
+
+impl Reader {
+    fn run(self, commands: &Receiver<Command>) {
+        for command in commands {
+            match command {
+                Command::Load { ids } => self.load(&ids),
+                Command::LookUp { origin, id, source, too_late, to } => {
+                    let answer = self.look_up(origin, id, source.as_ref(), too_late);
+                    self.hub.dispatch(vec![Command::Answer { to, answer }]);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn load(&self, ids: &[MessageId]) {
+        self.counts.loads.fetch_add(ids.len() as u64, Relaxed);
+        match self.store.load(ids) {
+            Ok(messages) => {
+                let loaded = ids.iter().zip(messages);
+                let events = loaded.map(|(id, message)| Event::Loaded { id: *id, message }).collect();
+                let _ = self.input.send(Input::Events(events));
+            }
+            Err(error) => fail_stop(&error),
+        }
+    }
+
+    /// Answers a question about a message that is not in memory.
+    fn look_up(
+        &self,
+        origin: model::PeerId,
+        id: MessageId,
+        source: Option<&model::Address>,
+        too_late: Option<Refusal>,
+    ) -> Answer {
+        match self.store.find(id) {
+            Ok(Some(Found::Finished(message, ended))) => {
+                let same_source = source.is_none_or(|source| source.value == message.source.value);
+                if message.origin != origin || !same_source {
+                    return Answer::Refused(Refusal::UnknownMessage);
+                }
+                if let Some(refusal) = too_late {
+                    return Answer::Refused(refusal);
+                }
+                let state = match ended.state {
+                    FinalState::Delivered => ReceiptState::Delivered,
+                    FinalState::Relayed => ReceiptState::Accepted,
+                    FinalState::Failed => ReceiptState::Undeliverable,
+                    FinalState::Expired => ReceiptState::Expired,
+                    FinalState::Cancelled => ReceiptState::Deleted,
+                    FinalState::Rejected => ReceiptState::Rejected,
+                    FinalState::Unknown => ReceiptState::Unknown,
+                };
+                let error = u8::try_from(ended.error).unwrap_or(u8::MAX);
+                Answer::State(QueriedState { id, state, final_at: Some(ended.at), error })
+            }
+            // It ended while the question was on its way, or it never was.
+            Ok(_) => Answer::Refused(Refusal::UnknownMessage),
+            Err(error) => {
+                tracing::error!(%error, "reading a finished message failed");
+                Answer::Refused(Refusal::Internal)
+            }
+        }
+    }
+}
+
+/// A request of ours to the engine that wants an answer: an admin's, for instance.
+pub(crate) fn ask(core: &CoreHandle, hub: &Hub, event: impl FnOnce(ReplyTo) -> Event) -> Option<Answer> {
+    let (link, mut door) = hub.add();
+    core.push(vec![event(ReplyTo { link, token: 0 })]);
+    let answer = door.blocking_recv().into_iter().flatten().find_map(|delivery| match delivery {
+        links::Delivery::Answer { answer, .. } => Some(answer),
+        _ => None,
+    });
+    hub.remove(link);
+    answer
+}

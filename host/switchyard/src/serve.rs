@@ -1,0 +1,238 @@
+//! Start-up, wiring, shutdown.
+
+use crate::config::Config;
+use crate::core_loop::{self, CoreHandle, wall};
+use crate::routing::{Decider, HouseRouting};
+use anyhow::{Context as _, Result};
+use arc_swap::ArcSwap;
+use engine::{Engine, Event, Output, Settings};
+use hooks::{Binding, Board, Hooks, HooksOptions, PeerState};
+use links::{Links, LinksOptions};
+use model::{DecidedBy, Directory, Leg, Routed, Timestamp, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use store::{Store, StoreOptions};
+
+/// Runs the appliance until it is told to stop.
+pub(crate) fn serve(mut config: Config) -> Result<()> {
+    let begun = Instant::now();
+    std::fs::create_dir_all(&config.data).with_context(|| format!("making {}", config.data.display()))?;
+    restrict(&config.data)?;
+    let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
+    let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
+    let directory = store.directory(&config.names())?;
+    config.number(&directory);
+    let directory = Arc::new(ArcSwap::from_pointee(directory));
+
+    let (seed, core) = core_loop::seed();
+    let (engine, first, recovered) = recover(&config, &core, &store)?;
+    tracing::info!(messages = recovered, ms = begun.elapsed().as_millis(), "recovered");
+
+    let board = Arc::new(Board::default());
+    let routing = Arc::new(routing(&config, &directory, &board)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.link_threads)
+        .thread_name("link")
+        .enable_all()
+        .build()
+        .context("starting the network threads")?;
+    let options = LinksOptions {
+        system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
+        ..LinksOptions::default()
+    };
+    let links = Links::new(options, Arc::new(core.clone()), routing.clone())
+        .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let threads = core_loop::start(seed, engine, first, store.clone(), links.hub(), routing.clone())?;
+    let keeper = Housekeeper {
+        core: core.clone(),
+        store: store.clone(),
+        board,
+        directory: directory.clone(),
+        data: config.data.clone(),
+        watermark: config.watermark,
+        retention: config.retention,
+    };
+    let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
+    let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
+
+    let ran = runtime.block_on(run(&config, &links, begun));
+    core.push_drain();
+    let left = runtime.block_on(links.shutdown(config.drain));
+    let waiting = core.look(|engine, _| engine.live());
+    core.stop();
+    drop(stop_keeping);
+    threads.join();
+    let _ = keeping.join();
+    tracing::info!(
+        waiting = waiting.unwrap_or(0),
+        links_cut = left.links.len(),
+        unanswered = left.unanswered,
+        owed = left.owed,
+        "stopped; what waits is on disk"
+    );
+    runtime.shutdown_background();
+    ran
+}
+
+#[cfg(unix)]
+fn restrict(folder: &std::path::Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+        .with_context(|| format!("keeping {} to ourselves", folder.display()))
+}
+
+impl CoreHandle {
+    fn push_drain(&self) {
+        use links::Core;
+        self.push(vec![Event::Drain]);
+    }
+}
+
+fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine, Output, u64)> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let settings =
+        Settings { body_cache: config.body_cache, seed: u64::from_le_bytes(seed), ..Settings::default() };
+    let mut engine = Engine::new(settings);
+    let mut out = Output::default();
+    let now = core.clock.now();
+    let queues = config.accounts.iter().map(|account| &account.queue);
+    for queue in queues.chain(config.peers.iter().map(|peer| &peer.queue)) {
+        engine.apply(now, Event::Peer(queue.clone()), &mut out);
+    }
+    let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
+    engine.recovered(recovery.next_id, recovery.next_handed_seq, &recovery.rows, &mut out);
+    Ok((engine, out, recovery.messages))
+}
+
+fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, board: &Arc<Board>) -> Result<HouseRouting> {
+    let names = directory.load();
+    let defaults = config
+        .peers
+        .iter()
+        .filter_map(|peer| Some((peer.links.peer, names.id(peer.default_account.as_deref()?)?)))
+        .collect();
+    if let Some(peer) = config.router.native.as_deref().and_then(|peer| names.id(peer)) {
+        let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
+        let routed = Routed { verdict: Verdict::Forward(vec![Leg::to(peer)]), by, note: None };
+        return Ok(HouseRouting { decider: Decider::Constant(routed), defaults });
+    }
+    let options = HooksOptions { hold_for: config.router.hold, ..HooksOptions::default() };
+    let folder = config.data.join("plugins");
+    let hooks = Hooks::open(&folder, options, directory.clone(), board.clone())?;
+    if hooks.history().is_empty() {
+        seed_binding(config, &hooks)?;
+    }
+    Ok(HouseRouting { decider: Decider::Hooks(Arc::new(hooks)), defaults })
+}
+
+/// The first start: the file's [router] becomes the first binding. Later ones come by HTTP.
+fn seed_binding(config: &Config, hooks: &Hooks) -> Result<()> {
+    let router = &config.router;
+    let Some(component) = &router.component else {
+        tracing::warn!("no [router] component: every submission is refused until a router is activated");
+        return Ok(());
+    };
+    let octets = std::fs::read(component).with_context(|| format!("reading {}", component.display()))?;
+    let version = hooks.upload(&router.plugin, &octets)?;
+    let policy = match &router.policy {
+        Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
+        None => String::new(),
+    };
+    let binding = Binding {
+        on_fault: router.on_fault.clone(),
+        memory: router.memory,
+        deadline: router.deadline,
+        instance: router.instance,
+        ..Binding::new(&router.plugin, &version.version, &policy)
+    };
+    hooks.activate(wall(), vec![binding])?;
+    tracing::info!(plugin = router.plugin, version = version.version, "router bound");
+    Ok(())
+}
+
+async fn run(config: &Config, links: &Links, begun: Instant) -> Result<()> {
+    for account in &config.accounts {
+        links.set_account(account.links.clone());
+    }
+    for peer in &config.peers {
+        links.set_peer(peer.links.clone())?;
+    }
+    for listener in &config.listeners {
+        let address = links.listen(listener.clone()).await?;
+        tracing::info!(listener = listener.name, %address, "listening");
+    }
+    tracing::info!(ms = begun.elapsed().as_millis(), "ready");
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!(signal = "SIGTERM", "stopping"),
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            tracing::info!(signal = "SIGINT", "stopping");
+        }
+    }
+    Ok(())
+}
+
+/// What is looked at every second: the disk, the board of peers, finished messages that are old enough.
+struct Housekeeper {
+    core: CoreHandle,
+    store: Arc<Store>,
+    board: Arc<Board>,
+    directory: Arc<ArcSwap<Directory>>,
+    data: std::path::PathBuf,
+    watermark: u64,
+    retention: Duration,
+}
+
+impl Housekeeper {
+    fn run(self, stop: &crossbeam_channel::Receiver<()>) {
+        let mut turn = 0_u64;
+        while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+            turn += 1;
+            self.watch_disk();
+            self.publish();
+            if turn % 10 == 0 {
+                self.trim();
+            }
+        }
+    }
+
+    fn watch_disk(&self) {
+        use links::Core;
+        let counts = &self.core.counts;
+        match store::free_space(&self.data) {
+            Ok(free) => {
+                counts.disk_free.store(free, Relaxed);
+                let low = free < self.watermark;
+                if counts.disk_low.swap(low, Relaxed) != low {
+                    tracing::warn!(free, watermark = self.watermark, low, "free disk space");
+                    self.core.push(vec![Event::Disk { low }]);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "disk not watched"),
+        }
+    }
+
+    fn publish(&self) {
+        let Some(peers) = self.core.look(|engine, _| engine.peers()) else { return };
+        let names = self.directory.load();
+        let states = peers.into_iter().map(|peer| {
+            let links = u32::try_from(peer.links.len()).unwrap_or(u32::MAX);
+            (names.name(peer.peer).to_string(), PeerState { links, queued: peer.queued })
+        });
+        self.board.publish(states.collect());
+    }
+
+    fn trim(&self) {
+        let keep = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
+        let before = Timestamp(wall().0.saturating_sub(keep));
+        // In steps, so that no commit of the core waits long for ours.
+        while let Ok(count) = self.store.trim_finished(before, 2_000) {
+            if count < 2_000 {
+                return;
+            }
+        }
+    }
+}
