@@ -16,15 +16,16 @@ mod accounts;
 mod backoff;
 mod client;
 mod clock;
-mod core;
 mod guard;
 mod hub;
+mod lines;
 mod link;
 mod links;
 mod options;
 mod outbox;
 mod outgoing;
 mod password;
+mod ports;
 mod rate;
 mod refusal;
 mod reply;
@@ -38,13 +39,14 @@ mod tls;
 mod upstream;
 
 pub use client::PeerError;
-pub use core::{Core, Routing};
 pub use hub::{Deliveries, Delivery, Hub};
 pub use links::{Leftover, Links};
 pub use options::{
     AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, Network,
     ParseNetworkError, PeerOptions, Secret, ServerTls, SourceRules,
 };
+pub use password::{PasswordError, check_password_hash, hash_password};
+pub use ports::{Core, Routing};
 pub use server::ListenError;
 pub use shared::DoorCounts;
 pub use smpp::BindMode;

@@ -83,12 +83,43 @@ enum Role {
 
 /// A link's place in the hub, from its bind on.
 struct Attached {
+    place: Place,
     link: LinkId,
     deliveries: Deliveries,
     outbox: Outbox,
+    version: Version,
+}
+
+/// Sees to it that the engine hears of a link's end even when its task dies by a fault of ours.
+struct Place {
+    shared: Arc<Shared>,
+    link: LinkId,
     /// The engine was told that the link takes messages.
     up: bool,
-    version: Version,
+    /// The engine was told that it takes none any more.
+    paused: bool,
+    left: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.left {
+            self.shared.hub.remove(self.link);
+            if self.up {
+                self.shared.core.push(vec![Event::LinkDown { link: self.link }]);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Tells the engine, once, that the link takes nothing more.
+    fn pause(&mut self, events: &mut Vec<Event>) {
+        if self.up && !self.paused {
+            self.paused = true;
+            events.push(Event::LinkPaused { link: self.link });
+        }
+    }
 }
 
 /// How a link ended.
@@ -315,6 +346,10 @@ impl Link {
             }
         }
         if let Some(attached) = &mut self.attached {
+            if self.session.bound_as().is_none() {
+                // One of us is unbinding: what is still given to this link would only come back.
+                attached.place.pause(&mut self.events);
+            }
             attached.outbox.pump(
                 &mut self.session,
                 &self.record,
@@ -394,7 +429,7 @@ impl Link {
             }
             smpp::Event::Answer { token, status, response, late } => {
                 if let Some(attached) = &mut self.attached {
-                    if late {
+                    if late && self.shared.lines.allow(now) {
                         tracing::info!(peer = %self.record.name, %status, "an answer came late");
                     }
                     let told = attached.outbox.answered(&self.record, now, token, status, &response, late);
@@ -403,7 +438,9 @@ impl Link {
             }
             smpp::Event::Unanswered { token } => {
                 if let Some(attached) = &mut self.attached {
-                    tracing::warn!(peer = %self.record.name, "a request was not answered in time");
+                    if self.shared.lines.allow(now) {
+                        tracing::warn!(peer = %self.record.name, "a request was not answered in time");
+                    }
                     self.events.extend(attached.outbox.unanswered(token));
                 }
             }
@@ -511,7 +548,8 @@ impl Link {
     ) {
         let (link, deliveries) = self.shared.hub.add();
         let outbox = Outbox::new(link, style, form, classes);
-        self.attached = Some(Attached { link, deliveries, outbox, up: false, version });
+        let place = Place { shared: self.shared.clone(), link, up: false, paused: false, left: false };
+        self.attached = Some(Attached { place, link, deliveries, outbox, version });
         self.was_bound = true;
     }
 
@@ -527,7 +565,7 @@ impl Link {
             "bound"
         );
         if takes_messages {
-            attached.up = true;
+            attached.place.up = true;
             let window = u32::try_from(window).unwrap_or(u32::MAX).max(1);
             self.events.push(Event::LinkUp { link: attached.link, peer, window });
         }
@@ -540,8 +578,8 @@ impl Link {
         let half = until.saturating_duration_since(now) / 2;
         self.leave = Some(Leave { unbind_at: now + half, until, unbound: false });
         self.record.phase(Phase::Leaving);
-        if let Some(attached) = self.attached.as_ref().filter(|attached| attached.up) {
-            self.events.push(Event::LinkPaused { link: attached.link });
+        if let Some(attached) = &mut self.attached {
+            attached.place.pause(&mut self.events);
         }
     }
 
@@ -598,7 +636,8 @@ impl Link {
 /// between has certainly not been sent. Only then is the link down.
 async fn depart(shared: &Shared, attached: &mut Attached, mut events: Vec<Event>) {
     let link = attached.link;
-    if !attached.up {
+    attached.place.left = true;
+    if !attached.place.up {
         shared.hub.remove(link);
         if !events.is_empty() {
             shared.core.push(events);
@@ -606,7 +645,7 @@ async fn depart(shared: &Shared, attached: &mut Attached, mut events: Vec<Event>
         return;
     }
     let token = pack(Asked::Barrier, 0, 0);
-    events.push(Event::LinkPaused { link });
+    attached.place.pause(&mut events);
     events.push(Event::Settle { id: MessageId(0), again: false, reply: ReplyTo { link, token } });
     shared.core.push(events);
     let mut events = Vec::new();

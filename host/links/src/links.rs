@@ -1,6 +1,7 @@
 use crate::accounts::Accounts;
 use crate::client::{Dialled, dial};
 use crate::guard::Guard;
+use crate::lines::Lines;
 use crate::password::Verifier;
 use crate::server::{Listener, listen};
 use crate::shared::{DoorCounts, Doors, Shared};
@@ -60,6 +61,7 @@ impl Links {
             guard: Arc::new(Guard::new(options.wrong_binds)),
             verifier: Verifier::new(options.verifications)?,
             doors: Doors::default(),
+            lines: Lines::new(clock::now()),
             alive: Mutex::new(Some(alive)),
             options,
         };

@@ -250,7 +250,7 @@ pub struct AccountOptions {
     pub networks: Vec<Network>,
     /// Parts a second that it may submit, over all its sessions; `None`: no limit.
     pub rate: Option<f64>,
-    /// How many may come at once.
+    /// How many may come at once; never less than a tenth of a second brings.
     pub burst: u32,
     /// Submissions of one session that may be unanswered; more wait.
     pub window: usize,

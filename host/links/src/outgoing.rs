@@ -104,8 +104,10 @@ impl Style {
             return Ok(Composed::One(sm));
         }
         if self.submits {
-            sm.registered_delivery =
-                u8::from(want_receipt) | if message.receipts.intermediate { 0x10 } else { 0 };
+            if want_receipt {
+                // Success or failure in any case: what the submitter is told of them is decided when they are known.
+                sm.registered_delivery = if message.receipts.intermediate { 0x11 } else { 0x01 };
+            }
             if self.validity {
                 sm.validity_period = validities.until(message.expires_at, wall);
             }

@@ -1,10 +1,45 @@
-use argon2::{Argon2, PasswordHash, PasswordVerifier};
+use argon2::password_hash::SaltString;
+use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
+
+/// A password cannot be hashed, or a hash cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    /// The system has no randomness to give.
+    #[error("no randomness from the system: {0}")]
+    Random(getrandom::Error),
+    /// What is wrong with the hash.
+    #[error("not an argon2 password hash in PHC form ($argon2id$…): {0}")]
+    Hash(argon2::password_hash::Error),
+}
+
+/// Hashes a password for the configuration: argon2id with the recommended 19 MiB and two passes, in PHC form.
+///
+/// # Errors
+/// When the system has no randomness to give.
+pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).map_err(PasswordError::Random)?;
+    let salt = SaltString::encode_b64(&salt).map_err(PasswordError::Hash)?;
+    let hash = Argon2::default().hash_password(password, &salt).map_err(PasswordError::Hash)?;
+    Ok(hash.to_string())
+}
+
+/// Whether a text is a password hash that binds can be verified against.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_password_hash(hash: &str) -> Result<(), PasswordError> {
+    let parsed = PasswordHash::new(hash).map_err(PasswordError::Hash)?;
+    argon2::Algorithm::try_from(parsed.algorithm)
+        .map_err(|_| PasswordError::Hash(argon2::password_hash::Error::Algorithm))?;
+    Ok(())
+}
 
 /// Verifies passwords away from the threads that move messages.
 ///
@@ -80,7 +115,15 @@ impl Verifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use argon2::{Algorithm, Params, PasswordHasher, Version, password_hash::SaltString};
+    use argon2::{Algorithm, Params, Version};
+
+    #[test]
+    fn hashes_are_told_from_other_text() {
+        assert!(check_password_hash(&hash_password(b"secret").unwrap()).is_ok());
+        for wrong in ["", "secret", "$2b$12$abcdefghijklmnopqrstuv", "$scrypt$ln=1$c2FsdHNhbHQ$aGFzaA"] {
+            assert!(check_password_hash(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[tokio::test]
     async fn check_032_twelve_characters_and_the_memory_of_right_ones_only() {

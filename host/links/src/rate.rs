@@ -12,7 +12,9 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// A full bucket.
     pub(crate) fn new(per_second: f64, burst: u32, now: Instant) -> Self {
-        let burst = f64::from(burst.max(1));
+        // Requests come in clumps, as the network delivers them; a bucket that holds less than a tenth of a second
+        // brings would refuse an ESME that keeps to its rate.
+        let burst = f64::from(burst.max(1)).max(per_second / 10.0);
         Self { per_second: per_second.max(0.0), burst, tokens: burst, at: now }
     }
 

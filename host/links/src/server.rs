@@ -120,12 +120,9 @@ impl Doorman {
             .then(|| self.shared.guard.admit(remote.ip(), self.options.connections_per_address, now))
             .flatten();
         let Some(permit) = permit else {
-            if doors.turned_away.fetch_add(1, Relaxed).is_multiple_of(1000) {
-                tracing::warn!(
-                    listener = %self.options.name,
-                    %remote,
-                    "too many connections: turned away (said once in 1000 times)"
-                );
+            doors.turned_away.fetch_add(1, Relaxed);
+            if self.shared.lines.allow(now) {
+                tracing::warn!(listener = %self.options.name, %remote, "too many connections: turned away");
             }
             return;
         };
@@ -154,7 +151,9 @@ impl Doorman {
                             _ => "no handshake in time".to_owned(),
                         };
                         self.shared.doors.handshakes_failed.fetch_add(1, Relaxed);
-                        tracing::warn!(listener = %self.options.name, %remote, %error, "TLS handshake failed");
+                        if self.shared.lines.allow(clock::now()) {
+                            tracing::warn!(listener = %self.options.name, %remote, %error, "TLS handshake failed");
+                        }
                         return;
                     }
                 }
@@ -174,8 +173,8 @@ impl Doorman {
             ended = &mut ended => ended,
             () = &mut watching => ended.await,
         };
-        if !ended.was_bound {
-            tracing::debug!(
+        if !ended.was_bound && ended.refused.is_none() && self.shared.lines.allow(clock::now()) {
+            tracing::info!(
                 listener = %self.options.name, %remote, why = %ended.why, "closed without a bind"
             );
         }
@@ -244,15 +243,17 @@ impl Doorman {
         };
         let refuse = |status: Status, why: &'static str| {
             shared.doors.binds_refused.fetch_add(1, Relaxed);
-            tracing::warn!(
-                listener = %self.options.name,
-                %remote,
-                system_id = %String::from_utf8_lossy(&bind.system_id),
-                bind = bind.mode.name(),
-                %status,
-                why,
-                "bind refused"
-            );
+            if shared.lines.allow(clock::now()) {
+                tracing::warn!(
+                    listener = %self.options.name,
+                    %remote,
+                    system_id = %String::from_utf8_lossy(&bind.system_id),
+                    bind = bind.mode.name(),
+                    %status,
+                    why,
+                    "bind refused"
+                );
+            }
             Judgement::Refuse { status, why }
         };
         let (Some(account), true) = (account, right) else {

@@ -1,5 +1,6 @@
 use crate::accounts::Accounts;
 use crate::guard::Guard;
+use crate::lines::Lines;
 use crate::password::Verifier;
 use crate::state::Records;
 use crate::{Core, Hub, LinksOptions, Routing};
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) guard: Arc<Guard>,
     pub(crate) verifier: Verifier,
     pub(crate) doors: Doors,
+    /// Bounds what strangers can write into the log.
+    pub(crate) lines: Lines,
     /// Held by every task; all of them have ended when the other end says so.
     pub(crate) alive: parking_lot::Mutex<Option<mpsc::Sender<()>>>,
 }

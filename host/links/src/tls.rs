@@ -132,3 +132,23 @@ pub(crate) fn connector(
     let server = ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name))?;
     Ok((TlsConnector::from(Arc::new(config)), server))
 }
+
+impl ServerTls {
+    /// Whether the files are there and can be used.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), TlsError> {
+        acceptor(self).map(drop)
+    }
+}
+
+impl ClientTls {
+    /// Whether the files are there and can be used for a peer on `host`.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self, host: &str) -> Result<(), TlsError> {
+        connector(self, host).map(drop)
+    }
+}
