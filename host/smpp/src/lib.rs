@@ -24,12 +24,13 @@ mod wire;
 
 pub use pdu::{
     AlertNotification, Bind, BindMode, BroadcastSm, CancelBroadcastSm, CancelSm, CommandId, DataSm,
-    Destination, Header, MAX_SHORT_MESSAGE, Outbind, QueryBroadcastSm, QuerySm, QuerySmResp, ReplaceSm,
-    Request, Response, Sm, SubmitMulti, SubmitMultiResp, Unsuccess, decode_request, decode_response,
-    encode_request, encode_response,
+    Destination, Frame, Header, MAX_SHORT_MESSAGE, Outbind, QueryBroadcastSm, QuerySm, QuerySmResp,
+    ReplaceSm, Request, Response, Sm, SubmitMulti, SubmitMultiResp, Unsuccess, decode_request,
+    decode_response, encode_request, encode_response,
 };
 pub use session::{
     ClientOptions, CloseReason, Event, Note, Options, RequestError, Session, SessionState, Timer, Version,
+    WhenFull,
 };
 pub use status::Status;
 pub use tlv::{Tlvs, tag};

@@ -80,6 +80,16 @@ fn lengths(tag: u16) -> Option<std::ops::RangeInclusive<usize>> {
         ALERT_ON_MESSAGE_DELIVERY => 0..=1,
         SOURCE_SUBADDRESS | DEST_SUBADDRESS => 2..=23,
         CALLBACK_NUM => 4..=19,
+        CALLBACK_NUM_ATAG => 0..=65,
+        // With and without its NUL.
+        ADDITIONAL_STATUS_INFO_TEXT => 0..=256,
+        RECEIPTED_MESSAGE_ID => 0..=65,
+        BROADCAST_CONTENT_TYPE_INFO | BROADCAST_SERVICE_GROUP => 0..=255,
+        BROADCAST_AREA_IDENTIFIER => 1..=usize::MAX,
+        BROADCAST_END_TIME => 16..=17,
+        BILLING_IDENTIFICATION => 0..=1024,
+        SOURCE_NETWORK_ID | DEST_NETWORK_ID => 6..=66,
+        DEST_ADDR_NP_COUNTRY => 1..=5,
         _ => return None,
     })
 }
@@ -137,35 +147,44 @@ impl Tlvs {
         self.0.is_empty()
     }
 
-    /// All of them, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u16, Bytes)> + '_ {
+    /// Tag and place of each value, in order.
+    fn places(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             let head: [u8; 4] = self.0.get(at..at + 4)?.try_into().ok()?;
             let tag = u16::from_be_bytes([head[0], head[1]]);
-            let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
             let start = at + 4;
-            if start + length > self.0.len() {
-                return None;
-            }
-            at = start + length;
-            Some((tag, self.0.slice(start..at)))
+            at = start + usize::from(u16::from_be_bytes([head[2], head[3]]));
+            (at <= self.0.len()).then_some((tag, start..at))
         })
     }
 
-    /// The first one with this tag.
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, Bytes)> + '_ {
+        self.places().map(|(tag, place)| (tag, self.0.slice(place)))
+    }
+
+    /// All with this tag, in order: callback_num and the broadcast areas come several times (34 §5.3.2.36).
+    pub fn all(&self, tag: u16) -> impl Iterator<Item = &[u8]> + '_ {
+        self.places().filter(move |(found, _)| *found == tag).filter_map(|(_, place)| self.0.get(place))
+    }
+
+    /// The value of the first one with this tag.
+    #[must_use]
+    pub fn value(&self, tag: u16) -> Option<&[u8]> {
+        self.all(tag).next()
+    }
+
+    /// The value of the first one with this tag, to keep.
     #[must_use]
     pub fn get(&self, tag: u16) -> Option<Bytes> {
-        if self.0.is_empty() {
-            return None;
-        }
-        self.iter().find(|(found, _)| *found == tag).map(|(_, value)| value)
+        self.places().find(|(found, _)| *found == tag).map(|(_, place)| self.0.slice(place))
     }
 
     /// One octet.
     #[must_use]
     pub fn u8(&self, tag: u16) -> Option<u8> {
-        match self.get(tag)?.as_ref() {
+        match self.value(tag)? {
             [octet] => Some(*octet),
             _ => None,
         }
@@ -174,10 +193,16 @@ impl Tlvs {
     /// Two octets.
     #[must_use]
     pub fn u16(&self, tag: u16) -> Option<u16> {
-        match self.get(tag)?.as_ref() {
+        match self.value(tag)? {
             [high, low] => Some(u16::from_be_bytes([*high, *low])),
             _ => None,
         }
+    }
+
+    /// Four octets.
+    #[must_use]
+    pub fn u32(&self, tag: u16) -> Option<u32> {
+        self.value(tag)?.try_into().ok().map(u32::from_be_bytes)
     }
 
     /// A C-octet string, with or without its NUL.
@@ -193,8 +218,8 @@ impl Tlvs {
     /// # Errors
     /// The first that has not (0xC2).
     pub fn check_lengths(&self) -> Result<(), BodyError> {
-        for (tag, value) in self.iter() {
-            if lengths(tag).is_some_and(|allowed| !allowed.contains(&value.len())) {
+        for (tag, place) in self.places() {
+            if lengths(tag).is_some_and(|allowed| !allowed.contains(&place.len())) {
                 return Err(BodyError::new(
                     Status::RINVPARLEN,
                     "a TLV has a length that its tag cannot have",
@@ -207,12 +232,12 @@ impl Tlvs {
     /// The row without the TLVs for which `drop` says so.
     #[must_use]
     pub fn without(&self, drop: impl Fn(u16) -> bool) -> Self {
-        if !self.iter().any(|(tag, _)| drop(tag)) {
+        if !self.places().any(|(tag, _)| drop(tag)) {
             return self.clone();
         }
         let mut kept = BytesMut::with_capacity(self.0.len());
-        for (tag, value) in self.iter().filter(|(tag, _)| !drop(*tag)) {
-            put_tlv(&mut kept, tag, &value);
+        for (tag, place) in self.places().filter(|(tag, _)| !drop(*tag)) {
+            put_tlv(&mut kept, tag, self.0.get(place).unwrap_or_default());
         }
         Self(kept.freeze())
     }
@@ -236,6 +261,6 @@ fn put_tlv(out: &mut BytesMut, tag: u16, value: &[u8]) {
 
 impl fmt::Debug for Tlvs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(tag, value)| (format!("{tag:04x}"), value.len()))).finish()
+        f.debug_map().entries(self.places().map(|(tag, place)| (format!("{tag:04x}"), place.len()))).finish()
     }
 }

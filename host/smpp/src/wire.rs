@@ -4,13 +4,13 @@ use bytes::{BufMut, Bytes, BytesMut};
 /// Octets in a PDU header: length, command id, status, sequence number (34 §3.2).
 pub const HEADER_LENGTH: usize = 16;
 
-/// A body that cannot be understood, with the status that tells the peer so.
+/// A body that cannot be understood, or not be written, with the status that says so to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} ({status})")]
 pub struct BodyError {
-    /// What to answer.
+    /// What to answer; for a body of ours, what a peer would answer.
     pub status: Status,
-    /// What is wrong, for the log.
+    /// What is wrong, for the log. Never carries text or numbers of the message.
     pub what: &'static str,
 }
 
@@ -30,16 +30,8 @@ impl Reader {
         Self { body }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.body.is_empty()
-    }
-
     pub(crate) fn rest(self) -> Bytes {
         self.body
-    }
-
-    pub(crate) fn remaining(&self) -> usize {
-        self.body.len()
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, BodyError> {
@@ -61,13 +53,22 @@ impl Reader {
         Ok(self.body.split_to(count))
     }
 
-    /// The length of the C-octet string that comes next, without its NUL.
+    /// The length of the C-octet string that comes next, without its NUL. Looks no further than `limit`.
     fn c_length(&self, limit: usize, status: Status, what: &'static str) -> Result<usize, BodyError> {
-        let length = self.body.iter().position(|octet| *octet == 0).ok_or(NO_NUL)?;
-        if length >= limit {
-            return Err(BodyError::new(status, what));
+        let field = self.body.get(..limit).unwrap_or(&self.body);
+        match field.iter().position(|octet| *octet == 0) {
+            Some(length) => Ok(length),
+            None if field.len() < limit => Err(NO_NUL),
+            None => Err(BodyError::new(status, what)),
         }
-        Ok(length)
+    }
+
+    /// A C-octet string of any length, the NUL of which may be missing at the end of the body.
+    pub(crate) fn lenient_c_string(&mut self) -> Bytes {
+        let end = self.body.iter().position(|octet| *octet == 0);
+        let value = self.body.split_to(end.unwrap_or(self.body.len()));
+        bytes::Buf::advance(&mut self.body, usize::from(end.is_some()));
+        value
     }
 
     /// A C-octet string of at most `limit` octets, the NUL among them.
@@ -103,7 +104,8 @@ const SHORT: BodyError =
 const NO_NUL: BodyError =
     BodyError { status: Status::RINVCMDLEN, what: "a string has no end inside the PDU" };
 
-/// Writes a C-octet string, cut to what the field may hold.
+/// Writes a C-octet string, cut to what the field may hold: whatever comes in here, the PDU stays whole. That nothing
+/// has to be cut is what [`fits`] is for.
 pub(crate) fn put_c_string(out: &mut BytesMut, value: &[u8], limit: usize) {
     let end = value.iter().position(|octet| *octet == 0).unwrap_or(value.len()).min(limit - 1);
     out.put_slice(value.get(..end).unwrap_or_default());
@@ -114,4 +116,18 @@ pub(crate) fn put_address(out: &mut BytesMut, address: &model::Address, limit: u
     out.put_u8(address.ton);
     out.put_u8(address.npi);
     put_c_string(out, &address.value, limit);
+}
+
+/// Whether a C-octet string goes onto the wire as it is.
+pub(crate) fn fits(value: &[u8], limit: usize, status: Status, what: &'static str) -> Result<(), BodyError> {
+    if value.len() < limit && !value.contains(&0) { Ok(()) } else { Err(BodyError::new(status, what)) }
+}
+
+/// Whether a time goes onto the wire: there is none, or it has its 16 characters (34 §7.1.1).
+pub(crate) fn fits_time(value: &[u8], status: Status, what: &'static str) -> Result<(), BodyError> {
+    if value.is_empty() || (value.len() == 16 && !value.contains(&0)) {
+        Ok(())
+    } else {
+        Err(BodyError::new(status, what))
+    }
 }

@@ -1,4 +1,4 @@
-use crate::wire::{BodyError, Reader, put_address, put_c_string};
+use crate::wire::{BodyError, Reader, fits, fits_time, put_address, put_c_string};
 use crate::{Status, Tlvs, tag};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
@@ -39,6 +39,36 @@ pub struct Sm {
     pub tlvs: Tlvs,
 }
 
+/// sm_length and short_message.
+pub(super) fn short_message(reader: &mut Reader) -> Result<Bytes, BodyError> {
+    let length = usize::from(reader.u8()?);
+    if length > MAX_SHORT_MESSAGE {
+        return Err(BodyError::new(Status::RINVMSGLEN, "sm_length is above 254"));
+    }
+    reader.take(length).map_err(|_| BodyError::new(Status::RINVMSGLEN, "short_message ends before sm_length"))
+}
+
+pub(super) fn put_short_message(out: &mut BytesMut, text: &[u8]) {
+    let text = text.get(..MAX_SHORT_MESSAGE).unwrap_or(text);
+    out.put_u8(text.len() as u8);
+    out.put_slice(text);
+}
+
+/// Exactly one place for the text (34 §5.3.2.32). A payload without octets says nothing against a short_message.
+pub(super) fn one_text(short_message: &[u8], tlvs: &Tlvs) -> Result<(), BodyError> {
+    if !short_message.is_empty() && tlvs.value(tag::MESSAGE_PAYLOAD).is_some_and(|text| !text.is_empty()) {
+        return Err(BodyError::new(Status::RINVMSGLEN, "short_message and message_payload are both there"));
+    }
+    Ok(())
+}
+
+pub(super) fn fits_text(short_message: &[u8], tlvs: &Tlvs) -> Result<(), BodyError> {
+    if short_message.len() > MAX_SHORT_MESSAGE {
+        return Err(BodyError::new(Status::RINVMSGLEN, "short_message has more than 254 octets"));
+    }
+    one_text(short_message, tlvs)
+}
+
 impl Sm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
@@ -46,47 +76,59 @@ impl Sm {
         let source = reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
         let destination =
             reader.address(21, Status::RINVDSTADR, "destination_addr has more than 20 octets")?;
-        let esm_class = reader.u8()?;
-        let protocol_id = reader.u8()?;
-        let priority_flag = reader.u8()?;
-        let schedule_delivery_time =
-            reader.c_string(17, Status::RINVSCHED, "schedule_delivery_time has more than 16 octets")?;
-        let validity_period =
-            reader.c_string(17, Status::RINVEXPIRY, "validity_period has more than 16 octets")?;
-        let registered_delivery = reader.u8()?;
-        let replace_if_present = reader.u8()?;
-        let data_coding = reader.u8()?;
-        let sm_default_msg_id = reader.u8()?;
-        let sm_length = usize::from(reader.u8()?);
-        if sm_length > MAX_SHORT_MESSAGE {
-            return Err(BodyError::new(Status::RINVMSGLEN, "sm_length is above 254"));
-        }
-        let short_message = reader
-            .take(sm_length)
-            .map_err(|_| BodyError::new(Status::RINVMSGLEN, "short_message ends before sm_length"))?;
-        let tlvs = Tlvs::decode(reader.rest())?;
-        if sm_length > 0 && tlvs.get(tag::MESSAGE_PAYLOAD).is_some() {
-            return Err(BodyError::new(
-                Status::RINVMSGLEN,
-                "short_message and message_payload are both there",
-            ));
-        }
-        Ok(Self {
+        Self::decode_from_esm_class(reader, service_type, source, destination)
+    }
+
+    /// The part that submit_multi has in common.
+    pub(super) fn decode_from_esm_class(
+        mut reader: Reader,
+        service_type: Bytes,
+        source: Address,
+        destination: Address,
+    ) -> Result<Self, BodyError> {
+        let sm = Self {
             service_type,
             source,
             destination,
-            esm_class,
-            protocol_id,
-            priority_flag,
-            schedule_delivery_time,
-            validity_period,
-            registered_delivery,
-            replace_if_present,
-            data_coding,
-            sm_default_msg_id,
-            short_message,
-            tlvs,
-        })
+            esm_class: reader.u8()?,
+            protocol_id: reader.u8()?,
+            priority_flag: reader.u8()?,
+            schedule_delivery_time: reader.c_string(
+                17,
+                Status::RINVSCHED,
+                "schedule_delivery_time has more than 16 octets",
+            )?,
+            validity_period: reader.c_string(
+                17,
+                Status::RINVEXPIRY,
+                "validity_period has more than 16 octets",
+            )?,
+            registered_delivery: reader.u8()?,
+            replace_if_present: reader.u8()?,
+            data_coding: reader.u8()?,
+            sm_default_msg_id: reader.u8()?,
+            short_message: short_message(&mut reader)?,
+            tlvs: Tlvs::decode(reader.rest())?,
+        };
+        one_text(&sm.short_message, &sm.tlvs)?;
+        Ok(sm)
+    }
+
+    pub(crate) fn fits(&self) -> Result<(), BodyError> {
+        fits(&self.destination.value, 21, Status::RINVDSTADR, "destination_addr has more than 20 octets")?;
+        self.fits_but_for_destination()
+    }
+
+    pub(super) fn fits_but_for_destination(&self) -> Result<(), BodyError> {
+        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        fits_time(
+            &self.schedule_delivery_time,
+            Status::RINVSCHED,
+            "schedule_delivery_time has not 16 octets",
+        )?;
+        fits_time(&self.validity_period, Status::RINVEXPIRY, "validity_period has not 16 octets")?;
+        fits_text(&self.short_message, &self.tlvs)
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {
@@ -94,6 +136,10 @@ impl Sm {
         put_c_string(out, &self.service_type, 6);
         put_address(out, &self.source, 21);
         put_address(out, &self.destination, 21);
+        self.encode_from_esm_class(out);
+    }
+
+    pub(super) fn encode_from_esm_class(&self, out: &mut BytesMut) {
         out.put_slice(&[self.esm_class, self.protocol_id, self.priority_flag]);
         put_c_string(out, &self.schedule_delivery_time, 17);
         put_c_string(out, &self.validity_period, 17);
@@ -103,9 +149,7 @@ impl Sm {
             self.data_coding,
             self.sm_default_msg_id,
         ]);
-        let text = self.short_message.get(..MAX_SHORT_MESSAGE).unwrap_or(&self.short_message);
-        out.put_u8(text.len() as u8);
-        out.put_slice(text);
+        put_short_message(out, &self.short_message);
         out.put_slice(self.tlvs.raw());
     }
 

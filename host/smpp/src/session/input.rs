@@ -1,8 +1,9 @@
 //! What comes in: cutting out PDUs, and what each may do in which state.
 
-use super::{CloseReason, Event, Note, Role, Session, SessionState, Timer, Version};
-use crate::pdu::{self, CommandId, Header, Request, Response};
-use crate::wire::HEADER_LENGTH;
+use super::state::Role;
+use super::window::Answered;
+use super::{CloseReason, Event, Note, Session, SessionState, Timer, Version, WhenFull};
+use crate::pdu::{self, BindMode, CommandId, Frame, Header, Request, Response};
 use crate::{Status, tag};
 use bytes::{Bytes, BytesMut};
 use std::time::Instant;
@@ -19,47 +20,55 @@ impl Session {
         self.process(now);
     }
 
-    /// Whether the owner should go on reading. If not, the peer's window and our backlog are full: its next bytes wait
-    /// in its own socket.
+    /// Whether the owner should go on reading. If not, a bind is being judged, or the peer's window and our backlog are
+    /// full: its next bytes wait in its own socket.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        self.backlog_octets < self.options.backlog && !matches!(self.state, SessionState::Closed(_))
+        match self.state {
+            SessionState::Judging { .. } | SessionState::Closed(_) => false,
+            _ => self.backlog_octets < self.options.backlog,
+        }
     }
 
     /// Looks at what is in the input. To be called again after answers were given: requests may wait for the window.
     pub fn process(&mut self, now: Instant) {
         self.work_off_backlog();
-        loop {
-            if !self.wants_input() {
-                return;
-            }
-            let Some(header) = Header::decode(&self.input) else { break };
-            let limit = match self.state {
-                SessionState::Open | SessionState::Binding { .. } | SessionState::Judging { .. } => {
-                    self.options.limit_before_bind
+        while self.wants_input() {
+            let limit = self.limit();
+            match Frame::cut(&mut self.input, limit) {
+                Frame::Whole(header, body) => {
+                    self.watch.heard(now);
+                    self.timers.stop(Timer::Partial);
+                    self.handle(now, header, body);
                 }
-                _ => self.options.limit_after_bind,
-            };
-            if header.length < HEADER_LENGTH as u32 || header.length > limit {
-                self.heard_at = now;
-                self.nack(Status::RINVCMDLEN, header.sequence);
-                self.note("impossible PDU length", header);
-                self.end(CloseReason::BadLength);
-                return;
+                Frame::Incomplete => {
+                    if !self.input.is_empty() && !self.timers.is_set(Timer::Partial) {
+                        self.timers.set_after(Timer::Partial, now, self.options.partial_timeout);
+                    }
+                    return;
+                }
+                Frame::Impossible(header) => {
+                    self.note("impossible PDU length", header);
+                    if !header.command.is_response() {
+                        self.nack(Status::RINVCMDLEN, header.sequence);
+                    }
+                    self.end(CloseReason::BadLength);
+                }
             }
-            let length = header.length as usize;
-            if self.input.len() < length {
-                break;
-            }
-            let mut frame = self.input.split_to(length).freeze();
-            let body = frame.split_off(HEADER_LENGTH);
-            self.heard_at = now;
-            self.misses = 0;
-            self.timers.stop(Timer::Partial);
-            self.handle(now, header, body);
         }
-        if !self.input.is_empty() && !matches!(self.state, SessionState::Closed(_)) {
-            self.timers.set_if_stopped(Timer::Partial, now + self.options.partial_timeout);
+        if self.state.is_closed() {
+            // Whatever still comes is ignored, and not kept.
+            self.input.clear();
+        }
+    }
+
+    /// The longest PDU that is taken now.
+    fn limit(&self) -> u32 {
+        match self.state {
+            SessionState::Open | SessionState::Binding { .. } | SessionState::Judging { .. } => {
+                self.options.limit_before_bind
+            }
+            _ => self.options.limit_after_bind,
         }
     }
 
@@ -70,12 +79,7 @@ impl Session {
             self.backlog_octets = self.backlog_octets.saturating_sub(header.length as usize);
             self.message_request(header, body);
         }
-        if let SessionState::PeerUnbinding { sequence } = self.state
-            && self.unanswered_in == 0
-            && self.backlog.is_empty()
-        {
-            self.answer_unbind(sequence);
-        }
+        self.answer_unbind_when_idle();
     }
 
     fn note(&mut self, what: &'static str, header: Header) {
@@ -90,14 +94,10 @@ impl Session {
         pdu::encode_response(&mut self.output, CommandId::GENERIC_NACK, status, sequence, &Response::Empty);
     }
 
-    fn refuse(&mut self, header: Header, status: Status) {
-        pdu::encode_response(
-            &mut self.output,
-            header.command.response(),
-            status,
-            header.sequence,
-            &Response::Empty,
-        );
+    /// Answers with a header and nothing more.
+    fn answer(&mut self, header: Header, status: Status) {
+        let command = header.command.response();
+        pdu::encode_response(&mut self.output, command, status, header.sequence, &Response::Empty);
     }
 
     fn handle(&mut self, now: Instant, header: Header, body: Bytes) {
@@ -106,12 +106,12 @@ impl Session {
             return;
         }
         match header.command {
-            CommandId::ENQUIRE_LINK => self.refuse(header, Status::ROK),
+            CommandId::ENQUIRE_LINK => self.answer(header, Status::ROK),
             CommandId::UNBIND => self.peer_unbinds(now, header),
             CommandId::BIND_RECEIVER | CommandId::BIND_TRANSMITTER | CommandId::BIND_TRANSCEIVER => {
                 self.peer_binds(header, body);
             }
-            CommandId::OUTBIND => self.outbind(header, body),
+            CommandId::OUTBIND => self.peer_outbinds(header, body),
             command if !command.is_known_request() => {
                 self.note("unknown command", header);
                 self.nack(Status::RINVCMDID, header.sequence);
@@ -119,14 +119,17 @@ impl Session {
             _ if matches!(self.state, SessionState::PeerUnbinding { .. }) => {
                 self.note("request after unbind", header);
             }
+            _ if self.unanswered_in < self.options.window_in && self.backlog.is_empty() => {
+                self.message_request(header, body);
+            }
+            _ if self.options.when_full == WhenFull::Throttle => {
+                self.note("over the window", header);
+                self.answer(header, Status::RTHROTTLED);
+            }
             _ => {
-                // A request that must wait for the window waits behind those before it, never an enquire_link.
-                if self.unanswered_in >= self.options.window_in || !self.backlog.is_empty() {
-                    self.backlog_octets += header.length as usize;
-                    self.backlog.push_back((header, body));
-                } else {
-                    self.message_request(header, body);
-                }
+                // What must wait for the window waits behind those before it. An enquire_link never does.
+                self.backlog_octets += header.length as usize;
+                self.backlog.push_back((header, body));
             }
         }
     }
@@ -134,16 +137,14 @@ impl Session {
     fn peer_unbinds(&mut self, now: Instant, header: Header) {
         match self.state {
             SessionState::Open | SessionState::Binding { .. } | SessionState::Judging { .. } => {
-                self.refuse(header, Status::RINVBNDSTS);
+                self.answer(header, Status::RINVBNDSTS);
                 self.end(CloseReason::PeerUnbound);
             }
-            SessionState::Bound { .. } | SessionState::Unbinding { .. } => {
-                if self.unanswered_in == 0 && self.backlog.is_empty() {
-                    self.answer_unbind(header.sequence);
-                } else {
-                    self.state = SessionState::PeerUnbinding { sequence: header.sequence };
-                    self.timers.set(Timer::Unbind, now + self.options.unbind_timeout);
-                }
+            SessionState::Bound { mode, version } | SessionState::Unbinding { mode, version, .. } => {
+                let sequence = header.sequence;
+                self.state = SessionState::PeerUnbinding { mode, version, sequence };
+                self.timers.set_after(Timer::Unbind, now, self.options.unbind_timeout);
+                self.answer_unbind_when_idle();
             }
             SessionState::PeerUnbinding { .. } | SessionState::Closed(_) => {}
         }
@@ -151,11 +152,11 @@ impl Session {
 
     fn peer_binds(&mut self, header: Header, body: Bytes) {
         if self.role == Role::Client {
-            self.refuse(header, Status::RINVBNDSTS);
+            self.answer(header, Status::RINVBNDSTS);
             return;
         }
         if self.state != SessionState::Open {
-            self.refuse(header, Status::RALYBND);
+            self.answer(header, Status::RALYBND);
             return;
         }
         match pdu::decode_request(header.command, body) {
@@ -166,13 +167,13 @@ impl Session {
             Ok(_) => {}
             Err(error) => {
                 self.note(error.what, header);
-                self.refuse(header, error.status);
+                self.answer(header, error.status);
                 self.end(CloseReason::Refused);
             }
         }
     }
 
-    fn outbind(&mut self, header: Header, body: Bytes) {
+    fn peer_outbinds(&mut self, header: Header, body: Bytes) {
         let expected = self.client.as_ref().and_then(|client| client.await_outbind.clone());
         match (expected, self.state, pdu::decode_request(header.command, body)) {
             (Some(password), SessionState::Open, Ok(Request::Outbind(outbind)))
@@ -189,26 +190,26 @@ impl Session {
         }
     }
 
-    fn message_request(&mut self, header: Header, body: Bytes) {
+    /// Whether the peer may send this now (34 §2.2.1, table 2-1).
+    fn is_allowed(&self, command: CommandId) -> bool {
         use CommandId as C;
-        let mode = match self.state {
-            SessionState::Bound { mode, .. } | SessionState::Unbinding { mode, .. } => Some(mode),
-            _ => None,
-        };
-        let allowed = match (self.role, header.command) {
-            (_, C::DATA_SM) => mode.is_some(),
+        let Some((mode, _)) = self.state.binding() else { return false };
+        match (self.role, command) {
+            (_, C::DATA_SM) => true,
             (Role::Server, C::DELIVER_SM | C::ALERT_NOTIFICATION) => false,
-            (Role::Server, _) => mode.is_some_and(pdu::BindMode::transmits),
-            (Role::Client, C::DELIVER_SM | C::ALERT_NOTIFICATION) => {
-                mode.is_some_and(pdu::BindMode::receives)
-            }
+            (Role::Server, _) => mode.transmits(),
+            (Role::Client, C::DELIVER_SM | C::ALERT_NOTIFICATION) => mode.receives(),
             (Role::Client, _) => false,
-        };
-        let silent = header.command == C::ALERT_NOTIFICATION;
-        if !allowed {
+        }
+    }
+
+    fn message_request(&mut self, header: Header, body: Bytes) {
+        // alert_notification has no answer, so none tells of an error in it either (34 §4.12).
+        let silent = header.command == CommandId::ALERT_NOTIFICATION;
+        if !self.is_allowed(header.command) {
             self.note("not allowed in this state", header);
             if !silent {
-                self.refuse(header, Status::RINVBNDSTS);
+                self.answer(header, Status::RINVBNDSTS);
             }
             return;
         }
@@ -221,75 +222,87 @@ impl Session {
             Err(error) => {
                 self.note(error.what, header);
                 if !silent {
-                    self.refuse(header, error.status);
+                    self.answer(header, error.status);
                 }
             }
         }
     }
 
     fn response(&mut self, now: Instant, header: Header, body: Bytes) {
-        if self.enquiry == Some(header.sequence) {
+        if self.watch.is_answered_by(header.sequence) {
             // enquire_link_resp of any status, or even a nack: the peer lives.
-            self.enquiry = None;
             return;
         }
+        let nack = header.command == CommandId::GENERIC_NACK;
         match self.state {
-            SessionState::Binding { sequence } => {
-                let nack = header.command == CommandId::GENERIC_NACK;
-                if header.sequence == sequence || (nack && header.sequence == 0) {
-                    self.bind_answered(now, header, body);
-                    return;
-                }
+            SessionState::Binding { sequence } if nack && header.sequence == 0 => {
+                // A nack belongs to nobody but the only request there is.
+                self.bind_answered(now, Header { sequence, ..header }, body);
+                return;
             }
-            SessionState::Unbinding { sequence, .. } if header.sequence == sequence => {
+            SessionState::Binding { sequence } if header.sequence == sequence => {
+                if nack || BindMode::of(header.command.request()).is_some() {
+                    self.bind_answered(now, header, body);
+                } else {
+                    self.note("answer of another kind", header);
+                }
+                return;
+            }
+            SessionState::Unbinding { sequence, .. }
+                if header.sequence == sequence
+                    && (nack || header.command == CommandId::UNBIND.response()) =>
+            {
                 self.end(CloseReason::Unbound);
                 return;
             }
             SessionState::Closed(_) => return,
             _ => {}
         }
-        let (token, late) = match self.pending.remove(&header.sequence) {
-            Some(token) => (token, false),
-            None => match self.late.remove(&header.sequence) {
-                Some(token) => (token, true),
-                None => {
-                    if header.command != CommandId::ENQUIRE_LINK.response() {
-                        self.note("answer to nothing", header);
-                    }
-                    return;
+        let (token, late) = match self.window.answered(header.sequence, header.command) {
+            Answered::InTime(token) => (token, false),
+            Answered::Late(token) => (token, true),
+            Answered::WrongCommand => {
+                self.note("answer of another kind", header);
+                return;
+            }
+            Answered::Nobody => {
+                if header.command != CommandId::ENQUIRE_LINK.response() {
+                    self.note("answer to nothing", header);
                 }
-            },
+                return;
+            }
         };
-        while let Some((_, sequence)) = self.sent.front()
-            && !self.pending.contains_key(sequence)
-        {
-            self.sent.pop_front();
-        }
-        let status = match (header.command, header.status) {
-            (CommandId::GENERIC_NACK, Status::ROK) => Status::RSYSERR,
+        let status = match (nack, header.status) {
+            (true, Status::ROK) => Status::RSYSERR,
             (_, status) => status,
         };
-        let response = pdu::decode_response(header.command, status, body);
+        let response = pdu::decode_response(header.command, body);
+        if let Some(state) = response.tlvs().and_then(|tlvs| tlvs.u8(tag::CONGESTION_STATE)) {
+            self.congestion = Some(state);
+        }
         self.events.push_back(Event::Answer { token, status, response, late });
     }
 
     fn bind_answered(&mut self, now: Instant, header: Header, body: Bytes) {
-        let mode = self.client.as_ref().map(|client| client.bind.mode);
-        let (Some(mode), true) = (mode, header.status.is_ok() && header.command != CommandId::GENERIC_NACK)
-        else {
+        let Some(bind) = self.client.as_ref().map(|client| &client.bind) else { return };
+        if !header.status.is_ok() || header.command == CommandId::GENERIC_NACK {
             let status = if header.status.is_ok() { Status::RBINDFAIL } else { header.status };
             self.events.push_back(Event::BindRefused(status));
             self.end(CloseReason::Refused);
             return;
-        };
-        let (system_id, version) = match pdu::decode_response(header.command, header.status, body) {
+        }
+        let (mode, ours) = (bind.mode, Version(bind.interface_version));
+        let (system_id, shown) = match pdu::decode_response(header.command, body) {
             Response::Bind { system_id, tlvs } => {
                 (system_id, tlvs.u8(tag::SC_INTERFACE_VERSION).map(Version))
             }
             _ => (Bytes::new(), None),
         };
-        self.state = SessionState::Bound { mode, version: version.unwrap_or(Version::V34) };
-        self.events.push_back(Event::Bound { system_id, version });
+        // Whoever of the two is the older decides what the link carries.
+        let theirs = shown.unwrap_or(Version::V34);
+        let version = if ours.takes_tlvs() { theirs } else { ours };
+        self.state = SessionState::Bound { mode, version };
+        self.events.push_back(Event::Bound { system_id, version: shown });
         self.start_watching(now);
     }
 }

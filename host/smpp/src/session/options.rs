@@ -2,6 +2,16 @@ use crate::Bind;
 use bytes::Bytes;
 use std::time::Duration;
 
+/// What becomes of a request that comes while as many of the peer's are unanswered as may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WhenFull {
+    /// It waits. When too much waits, the owner is told to stop reading, and the peer's own socket fills up.
+    #[default]
+    Wait,
+    /// It is answered at once with `RTHROTTLED`.
+    Throttle,
+}
+
 /// What both roles may set.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,11 +21,13 @@ pub struct Options {
     pub interface_version: u8,
     /// Requests of the peer's that may be unanswered by our owner; more wait in the session.
     pub window_in: usize,
+    /// What becomes of those beyond that window.
+    pub when_full: WhenFull,
     /// Octets of requests that wait beyond that window; then nothing more is read.
     pub backlog: usize,
     /// Requests of ours that may be unanswered.
     pub window_out: usize,
-    /// Silence after which an enquire_link is sent.
+    /// Silence after which an enquire_link is sent; zero for never.
     pub enquire_interval: Duration,
     /// How long its answer, or any other sign of life, may take.
     pub enquire_timeout: Duration,
@@ -25,7 +37,7 @@ pub struct Options {
     pub response_timeout: Duration,
     /// How long the peer may take to bind, or to answer our bind.
     pub init_timeout: Duration,
-    /// Silence after which the session ends.
+    /// Silence after which the session ends; zero for never.
     pub inactivity: Duration,
     /// How long the rest of a PDU may take once its first octet is there.
     pub partial_timeout: Duration,
@@ -43,6 +55,7 @@ impl Default for Options {
             system_id: Bytes::from_static(b"SWITCHYARD"),
             interface_version: 0x34,
             window_in: 100,
+            when_full: WhenFull::Wait,
             backlog: 256 * 1024,
             window_out: 10,
             enquire_interval: Duration::from_secs(30),

@@ -1,4 +1,4 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Everything a session waits for by the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,32 +25,43 @@ impl Timer {
 
 /// When each timer fires.
 #[derive(Debug, Default)]
-pub(crate) struct TimerTable([Option<Instant>; 6]);
+pub(super) struct TimerTable([Option<Instant>; Timer::ALL.len()]);
 
 impl TimerTable {
-    pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
+    pub(super) fn set(&mut self, timer: Timer, at: Instant) {
         self.0[timer as usize] = Some(at);
     }
 
-    pub(crate) fn set_if_stopped(&mut self, timer: Timer, at: Instant) {
-        self.0[timer as usize].get_or_insert(at);
+    pub(super) fn set_after(&mut self, timer: Timer, now: Instant, wait: Duration) {
+        self.set(timer, after(now, wait));
     }
 
-    pub(crate) fn stop(&mut self, timer: Timer) {
+    pub(super) fn is_set(&self, timer: Timer) -> bool {
+        self.0[timer as usize].is_some()
+    }
+
+    pub(super) fn stop(&mut self, timer: Timer) {
         self.0[timer as usize] = None;
     }
 
-    pub(crate) fn stop_all(&mut self) {
+    pub(super) fn stop_all(&mut self) {
         self.0 = Default::default();
     }
 
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.0.iter().flatten().min().copied()
     }
 
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
+    /// A timer that is due; it is stopped.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
         let due = Timer::ALL.into_iter().find(|timer| self.0[*timer as usize].is_some_and(|at| at <= now))?;
         self.stop(due);
         Some(due)
     }
+}
+
+/// The moment `wait` after `at`; a wait beyond what the clock can show ends in thirty years.
+pub(super) fn after(at: Instant, wait: Duration) -> Instant {
+    const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 86_400);
+    at.checked_add(wait).unwrap_or_else(|| at + THIRTY_YEARS)
 }

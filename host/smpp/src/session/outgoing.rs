@@ -1,0 +1,246 @@
+//! What goes out: requests of ours, answers to the peer's.
+
+use super::state::Role;
+use super::{CloseReason, Event, RequestError, Session, SessionState, Timer, Version};
+use crate::pdu::{self, AlertNotification, CommandId, Outbind, Request, Response};
+use crate::wire::BodyError;
+use crate::{MAX_SHORT_MESSAGE, Status, Tlvs, tag};
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::time::Instant;
+
+/// The last sequence number before 1 comes again (34 §5.1.4).
+const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
+
+impl Session {
+    fn take_sequence(&mut self) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence = if sequence >= LAST_SEQUENCE { 1 } else { sequence + 1 };
+        sequence
+    }
+
+    pub(super) fn send_bind(&mut self) {
+        let Some(bind) = self.client.as_ref().map(|client| client.bind.clone()) else { return };
+        let sequence = self.take_sequence();
+        self.state = SessionState::Binding { sequence };
+        pdu::encode_request(&mut self.output, sequence, &Request::Bind(bind));
+    }
+
+    pub(super) fn send_enquire_link(&mut self) -> u32 {
+        let sequence = self.take_sequence();
+        pdu::encode_request(&mut self.output, sequence, &Request::EnquireLink);
+        sequence
+    }
+
+    pub(super) fn send_unbind(&mut self) -> u32 {
+        let sequence = self.take_sequence();
+        pdu::encode_request(&mut self.output, sequence, &Request::Unbind);
+        sequence
+    }
+
+    fn may_request(&self, request: &Request) -> bool {
+        let SessionState::Bound { mode, version } = self.state else { return false };
+        match (self.role, request) {
+            (Role::Server, Request::DeliverSm(_)) => mode.receives(),
+            // Its text is in a TLV, so there is nothing of it for those who take none.
+            (_, Request::DataSm(_)) => version.takes_tlvs(),
+            (
+                Role::Client,
+                Request::SubmitSm(_)
+                | Request::SubmitMulti(_)
+                | Request::QuerySm(_)
+                | Request::CancelSm(_)
+                | Request::ReplaceSm(_),
+            ) => mode.transmits(),
+            (
+                Role::Client,
+                Request::BroadcastSm(_) | Request::QueryBroadcastSm(_) | Request::CancelBroadcastSm(_),
+            ) => mode.transmits() && version.takes_tlvs(),
+            _ => false,
+        }
+    }
+
+    /// Sends a request: its sequence number. `token` is the owner's mark for it and comes back with the answer.
+    ///
+    /// A request of which a field does not fit its place on the wire is not sent, and nothing of it is cut: its
+    /// [`Event::Answer`] comes at once, with the status that a peer would give. Where the peer takes no TLVs, they are
+    /// left out, and a message_payload becomes the short_message.
+    ///
+    /// # Errors
+    /// When the window is full, or the state does not allow the request.
+    pub fn request(&mut self, now: Instant, token: u64, request: &Request) -> Result<u32, RequestError> {
+        if !self.may_request(request) {
+            return Err(RequestError::WrongState);
+        }
+        if self.window_free() == 0 {
+            return Err(RequestError::WindowFull);
+        }
+        let mut sequence = self.take_sequence();
+        while self.window.contains(sequence) {
+            sequence = self.take_sequence();
+        }
+        match fitted(request, self.version()) {
+            Ok(request) => {
+                // The entry is made before the bytes exist: no answer can come before it.
+                self.window.add(now, sequence, token, request.command());
+                if !self.timers.is_set(Timer::Response) {
+                    self.timers.set_after(Timer::Response, now, self.options.response_timeout);
+                }
+                pdu::encode_request(&mut self.output, sequence, &request);
+            }
+            Err(BodyError { status, .. }) => {
+                let response = Response::Empty;
+                self.events.push_back(Event::Answer { token, status, response, late: false });
+            }
+        }
+        Ok(sequence)
+    }
+
+    /// Server: tells an ESME that a subscriber has become available. There is no answer to it.
+    ///
+    /// # Errors
+    /// When the session is not bound to receive.
+    pub fn alert(&mut self, alert: AlertNotification) -> Result<(), RequestError> {
+        match self.state {
+            SessionState::Bound { mode, version } if self.role == Role::Server && mode.receives() => {
+                let mut alert = alert;
+                if !version.takes_tlvs() {
+                    alert.tlvs = Tlvs::default();
+                }
+                let sequence = self.take_sequence();
+                pdu::encode_request(&mut self.output, sequence, &Request::AlertNotification(alert));
+                Ok(())
+            }
+            _ => Err(RequestError::WrongState),
+        }
+    }
+
+    /// Server, on a connection that it made: asks the ESME to bind (34 §2.2.1). There is no answer but the bind.
+    ///
+    /// # Errors
+    /// When the session is past that.
+    pub fn outbind(&mut self, outbind: Outbind) -> Result<(), RequestError> {
+        if self.role != Role::Server || self.state != SessionState::Open {
+            return Err(RequestError::WrongState);
+        }
+        let sequence = self.take_sequence();
+        pdu::encode_request(&mut self.output, sequence, &Request::Outbind(outbind));
+        Ok(())
+    }
+
+    /// Answers a request of the peer's. Every [`Event::Request`] has exactly one answer.
+    pub fn respond(&mut self, command: CommandId, sequence: u32, status: Status, response: &Response) {
+        self.unanswered_in = self.unanswered_in.saturating_sub(1);
+        if self.state.is_closed() {
+            return;
+        }
+        let plain = if self.version().takes_tlvs() { None } else { without_tlvs(response) };
+        let response = plain.as_ref().unwrap_or(response);
+        pdu::encode_response(&mut self.output, command.response(), status, sequence, response);
+        self.answer_unbind_when_idle();
+    }
+
+    /// The unbind_resp comes after all other answers.
+    pub(super) fn answer_unbind_when_idle(&mut self) {
+        if let SessionState::PeerUnbinding { sequence, .. } = self.state
+            && self.unanswered_in == 0
+            && self.backlog.is_empty()
+        {
+            self.answer_unbind(sequence);
+        }
+    }
+
+    pub(super) fn answer_unbind(&mut self, sequence: u32) {
+        let (command, status) = (CommandId::UNBIND.response(), Status::ROK);
+        pdu::encode_response(&mut self.output, command, status, sequence, &Response::Empty);
+        self.end(CloseReason::PeerUnbound);
+    }
+
+    /// Server: accepts the bind that was reported. [`Session::process`] then goes on with what came after it.
+    pub fn accept_bind(&mut self, now: Instant, version: Version) {
+        let SessionState::Judging { mode, sequence } = self.state else { return };
+        self.state = SessionState::Bound { mode, version };
+        let tlvs = if version.takes_tlvs() {
+            Tlvs::default().with(tag::SC_INTERFACE_VERSION, &[self.options.interface_version])
+        } else {
+            Tlvs::default()
+        };
+        let response = Response::Bind { system_id: self.options.system_id.clone(), tlvs };
+        pdu::encode_response(&mut self.output, mode.command().response(), Status::ROK, sequence, &response);
+        self.start_watching(now);
+    }
+
+    /// Server: refuses the bind that was reported, and ends the session.
+    pub fn refuse_bind(&mut self, status: Status) {
+        let SessionState::Judging { mode, sequence } = self.state else { return };
+        pdu::encode_response(&mut self.output, mode.command().response(), status, sequence, &Response::Empty);
+        self.end(CloseReason::Refused);
+    }
+
+    /// Takes leave: no new requests from here on, what comes is still answered.
+    pub fn unbind(&mut self, now: Instant) {
+        match self.state {
+            SessionState::Bound { mode, version } => {
+                let sequence = self.send_unbind();
+                self.state = SessionState::Unbinding { mode, version, sequence };
+                self.timers.set_after(Timer::Unbind, now, self.options.unbind_timeout);
+            }
+            SessionState::Open | SessionState::Binding { .. } | SessionState::Judging { .. } => {
+                self.end(CloseReason::Unbound);
+            }
+            SessionState::Unbinding { .. } | SessionState::PeerUnbinding { .. } | SessionState::Closed(_) => {
+            }
+        }
+    }
+}
+
+/// The request as this peer can take it.
+fn fitted(request: &Request, version: Version) -> Result<Cow<'_, Request>, BodyError> {
+    let request = match request.tlvs() {
+        Some(tlvs) if !tlvs.is_empty() && !version.takes_tlvs() => {
+            let mut plain = request.clone();
+            match &mut plain {
+                Request::SubmitSm(sm) | Request::DeliverSm(sm) => {
+                    take_payload_in(&mut sm.short_message, &mut sm.tlvs)?;
+                }
+                Request::SubmitMulti(multi) => {
+                    take_payload_in(&mut multi.sm.short_message, &mut multi.sm.tlvs)?;
+                }
+                Request::ReplaceSm(replace) => {
+                    take_payload_in(&mut replace.short_message, &mut replace.tlvs)?;
+                }
+                _ => {}
+            }
+            Cow::Owned(plain)
+        }
+        _ => Cow::Borrowed(request),
+    };
+    request.fits()?;
+    Ok(request)
+}
+
+fn take_payload_in(short_message: &mut Bytes, tlvs: &mut Tlvs) -> Result<(), BodyError> {
+    if short_message.is_empty() {
+        *short_message = tlvs.get(tag::MESSAGE_PAYLOAD).unwrap_or_default();
+    }
+    *tlvs = Tlvs::default();
+    if short_message.len() > MAX_SHORT_MESSAGE {
+        return Err(BodyError::new(Status::RINVMSGLEN, "no short_message holds this message_payload"));
+    }
+    Ok(())
+}
+
+/// The response without its TLVs; `None` where it has none.
+fn without_tlvs(response: &Response) -> Option<Response> {
+    if response.tlvs().is_none_or(Tlvs::is_empty) {
+        return None;
+    }
+    let tlvs = Tlvs::default();
+    Some(match response.clone() {
+        Response::Bind { system_id, .. } => Response::Bind { system_id, tlvs },
+        Response::MessageId { id, .. } => Response::MessageId { id, tlvs },
+        Response::QueryBroadcast { id, .. } => Response::QueryBroadcast { id, tlvs },
+        Response::SubmitMulti(multi) => Response::SubmitMulti(pdu::SubmitMultiResp { tlvs, ..multi }),
+        other @ (Response::Empty | Response::Query(_)) => other,
+    })
+}
