@@ -4,8 +4,10 @@ use crate::{AccountOptions, clock};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// What a connection is told from outside.
@@ -13,8 +15,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) enum Control {
     /// Take leave: finish what is under way until then, unbind, go.
     Leave(Instant),
-    /// Go at once.
-    Drop(&'static str),
+    /// Show a sign of life until then, or go: another session wants the place.
+    Prove(Instant),
 }
 
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Account {
     options: RwLock<Arc<AccountOptions>>,
     bucket: Mutex<Option<Bucket>>,
     sessions: Mutex<Vec<SessionEntry>>,
+    /// A session has ended, or has proved that it lives.
+    stirred: Notify,
 }
 
 /// A place among an account's sessions; given back when dropped.
@@ -41,6 +45,7 @@ pub(crate) struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.account.sessions.lock().retain(|entry| !Arc::ptr_eq(&entry.record, &self.record));
+        self.account.stirred.notify_waiters();
     }
 }
 
@@ -51,6 +56,7 @@ impl Account {
             options: RwLock::new(Arc::new(options)),
             bucket: Mutex::new(bucket),
             sessions: Mutex::default(),
+            stirred: Notify::new(),
         }
     }
 
@@ -71,32 +77,60 @@ impl Account {
         self.bucket.lock().as_mut().is_none_or(|bucket| bucket.take(parts, now))
     }
 
-    /// Finds a place for one more session. When all are taken, one whose ESME has left enquire_links unanswered, being
-    /// silent for longer than `patience`, makes room (sheet §2.3: it is the half-open remainder of the ESME that binds).
-    pub(crate) fn seat(
+    /// A place, if there is one.
+    fn free_seat(
         self: &Arc<Self>,
         record: &Arc<LinkRecord>,
         control: &UnboundedSender<Control>,
-        patience: Duration,
-        now: Instant,
     ) -> Option<Seat> {
         let limit = self.options().sessions;
         let mut sessions = self.sessions.lock();
         if sessions.len() >= limit {
-            let (index, silent) = sessions
-                .iter()
-                .enumerate()
-                .map(|(index, entry)| (index, entry.record.silent_for(now)))
-                .max_by_key(|(_, silent)| *silent)?;
-            if silent < patience || sessions.len() > limit {
-                return None;
-            }
-            let dead = sessions.swap_remove(index);
-            let _ =
-                dead.control.send(Control::Drop("pushed out by a new bind while it gave no sign of life"));
+            return None;
         }
         sessions.push(SessionEntry { record: record.clone(), control: control.clone() });
         Some(Seat { account: self.clone(), record: record.clone() })
+    }
+
+    /// Finds a place for one more session. When all are taken, every session must prove within `patience` that it
+    /// lives; one that does not makes room, being the half-open remainder of an ESME that comes back (sheet §2.3).
+    pub(crate) async fn seat(
+        self: &Arc<Self>,
+        record: &Arc<LinkRecord>,
+        control: &UnboundedSender<Control>,
+        patience: Duration,
+    ) -> Option<Seat> {
+        if let Some(seat) = self.free_seat(record, control) {
+            return Some(seat);
+        }
+        let asked = clock::now();
+        for entry in self.sessions.lock().iter() {
+            let _ = entry.control.send(Control::Prove(asked + patience));
+        }
+        let wait = async {
+            loop {
+                let mut stirred = pin!(self.stirred.notified());
+                stirred.as_mut().enable();
+                let seat = self.free_seat(record, control);
+                if seat.is_some() || self.all_lived_since(asked) {
+                    return seat;
+                }
+                stirred.await;
+            }
+        };
+        // Those that prove nothing go when their time is up, which takes a moment too.
+        tokio::time::timeout(patience + Duration::from_secs(1), wait).await.ok().flatten()
+    }
+
+    fn all_lived_since(&self, moment: Instant) -> bool {
+        let now = clock::now();
+        let since = now.saturating_duration_since(moment);
+        self.sessions.lock().iter().all(|entry| entry.record.silent_for(now) <= since)
+    }
+
+    /// A session has shown the sign of life that it was asked for.
+    pub(crate) fn lives(&self) {
+        self.stirred.notify_waiters();
     }
 
     fn leave(&self, until: Instant) {

@@ -138,7 +138,7 @@ impl Dialler {
             self.record.back_off(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                order = orders.recv() => if !matches!(order, Some(Control::Drop(_))) { break },
+                _ = orders.recv() => break,
             }
         }
         self.shared.records.remove(&self.record);
@@ -165,13 +165,17 @@ impl Dialler {
         let (control, inner) = unbounded_channel();
         let upstream = Upstream { options: self.options.clone() };
         let link = Link::outgoing(self.shared.clone(), self.record.clone(), socket, session, inner, upstream);
-        let mut run = Box::pin(link.run());
+        // A task of its own: should it die by a fault of ours, the peer is dialled again all the same.
+        let mut run = tokio::spawn(link.run());
         let mut wanted = false;
         let mut ended = loop {
             tokio::select! {
-                ended = &mut run => break ended,
+                ended = &mut run => match ended {
+                    Ok(ended) => break ended,
+                    Err(fault) => break failed(format!("a fault of ours: {fault}"), false),
+                },
                 order = orders.recv(), if !wanted => {
-                    wanted = !matches!(order, Some(Control::Drop(_)));
+                    wanted = true;
                     let order = order.unwrap_or_else(|| Control::Leave(clock::now()));
                     let _ = control.send(order);
                 }
@@ -218,7 +222,7 @@ impl Dialler {
                 response_timeout: options.response_timeout,
                 init_timeout: options.bind_timeout,
                 // Our own enquire_links find a dead peer sooner; silence alone is no reason to leave one.
-                inactivity: Duration::from_secs(86_400),
+                inactivity: Duration::ZERO,
                 ..Options::default()
             },
             bind: Bind {

@@ -14,7 +14,9 @@ use crate::{LongText, clock};
 use engine::{Event, ReplyTo};
 use model::{LinkId, Message, MessageId, Outcome, PeerId, Timestamp};
 use smpp::message_id::MessageIdForm;
-use smpp::{Bind, BindMode, CloseReason, CommandId, Response, Session, Status, Version};
+use smpp::{
+    Bind, BindMode, CloseReason, CommandId, Request, Response, Session, Status, Version, encode_request,
+};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -153,9 +155,15 @@ pub(crate) struct Link {
     attached: Option<Attached>,
     events: Vec<Event>,
     leave: Option<Leave>,
+    /// Until when it must show that it lives.
+    prove: Option<Instant>,
     refused: Option<Status>,
     was_bound: bool,
 }
+
+/// The sequence number of an enquire_link that the session does not know of: the farthest from those that it gives out.
+/// Whatever comes back counts as a sign of life and as nothing else.
+const PROVE_SEQUENCE: u32 = 0x7FFF_FFFF;
 
 /// What woke a link.
 #[derive(Default)]
@@ -211,6 +219,7 @@ impl Link {
             attached: None,
             events: Vec::new(),
             leave: None,
+            prove: None,
             refused: None,
             was_bound: false,
         }
@@ -233,7 +242,7 @@ impl Link {
             }
             let leave =
                 self.leave.as_ref().map(|leave| if leave.unbound { leave.until } else { leave.unbind_at });
-            let deadline = [self.session.deadline(), slow, leave].into_iter().flatten().min();
+            let deadline = [self.session.deadline(), slow, leave, self.prove].into_iter().flatten().min();
             // A timer that fires early costs a look around; one that is moved at every turn costs much more.
             if let Some(deadline) = deadline
                 && armed.is_none_or(|at| deadline < at)
@@ -309,15 +318,24 @@ impl Link {
         }
         match turn.read {
             Some(Ok(0)) => ending = Some(("the peer closed the connection".to_owned(), true)),
-            Some(Ok(_)) => self.record.heard(now),
+            Some(Ok(_)) => {
+                self.record.heard(now);
+                if self.prove.take().is_some()
+                    && let Role::Serving(serving) = &self.role
+                {
+                    serving.lives();
+                }
+            }
             Some(Err(error)) => ending = Some((format!("reading failed: {error}"), false)),
             None => {}
         }
         match turn.control {
-            Some(Control::Drop(why)) => {
-                ending.get_or_insert((why.to_owned(), false));
-            }
             Some(Control::Leave(until)) => self.begin_leaving(now, until),
+            Some(Control::Prove(until)) if self.prove.is_none() => {
+                encode_request(self.session.output(), PROVE_SEQUENCE, &Request::EnquireLink);
+                self.prove = Some(until);
+            }
+            Some(Control::Prove(_)) => {}
             None => {}
         }
         if let Some(judgement) = turn.judgement {
@@ -341,34 +359,41 @@ impl Link {
                     self.event(now, wall, event);
                 }
             }
-            if !any {
+            // Answers make room for more, and a request that fits no PDU is answered by the session itself.
+            if !self.pump(now, wall) && !any {
                 break;
             }
-        }
-        if let Some(attached) = &mut self.attached {
-            if self.session.bound_as().is_none() {
-                // One of us is unbinding: what is still given to this link would only come back.
-                attached.place.pause(&mut self.events);
-            }
-            attached.outbox.pump(
-                &mut self.session,
-                &self.record,
-                now,
-                wall,
-                self.wire.written(),
-                self.shared.options.output_limit,
-                &mut self.events,
-            );
         }
         self.show(now);
         self.push();
         if let Some(reason) = closing {
             return Some((reason.name().to_owned(), !matches!(reason, CloseReason::Dead)));
         }
+        if ending.is_none() && self.prove.is_some_and(|until| until <= now) {
+            ending = Some(("gave no sign of life while a new bind wanted its place".to_owned(), false));
+        }
         if ending.is_some() {
             return ending;
         }
         self.go_on_leaving(now)
+    }
+
+    /// Gives the session what it can take; says whether it took anything.
+    fn pump(&mut self, now: Instant, wall: Timestamp) -> bool {
+        let Some(attached) = &mut self.attached else { return false };
+        if self.session.bound_as().is_none() {
+            // One of us is unbinding: what is still given to this link would only come back.
+            attached.place.pause(&mut self.events);
+        }
+        attached.outbox.pump(
+            &mut self.session,
+            &self.record,
+            now,
+            wall,
+            self.wire.written(),
+            self.shared.options.output_limit,
+            &mut self.events,
+        )
     }
 
     fn push(&mut self) {
@@ -608,7 +633,7 @@ impl Link {
     async fn finish(mut self, why: String, orderly: bool) -> Ended {
         let patience = self.shared.options.write_timeout.min(Duration::from_secs(5));
         if orderly {
-            self.wire.close(self.session.output(), patience, true).await;
+            self.wire.say_goodbye(self.session.output(), patience).await;
         }
         let pending = self.session.close();
         let Self { shared, record, wire, attached, mut events, leave, refused, was_bound, role, .. } = self;
@@ -618,11 +643,15 @@ impl Link {
         }
         // The place among the account's sessions is free from here on.
         drop(role);
+        let written = wire.written();
+        let lingering = orderly.then_some(wire);
         if let Some(mut attached) = attached {
-            attached.outbox.wrote(wire.written());
+            attached.outbox.wrote(written);
             attached.outbox.close(pending, &mut events);
-            drop(wire);
             depart(&shared, &mut attached, events).await;
+        }
+        if let Some(wire) = lingering {
+            wire.linger().await;
         }
         if was_bound {
             tracing::info!(peer = %record.name, role = ?record.role, why = %ended.why, "link closed");

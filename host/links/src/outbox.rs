@@ -101,7 +101,7 @@ impl Outbox {
     }
 
     /// Gives the session as much as its window and `room` octets of output hold. `written` is how much of the stream
-    /// has left so far.
+    /// has left so far. Says whether anything was sent.
     #[allow(clippy::too_many_arguments, reason = "all of it belongs to the link that calls this once a turn")]
     pub(crate) fn pump(
         &mut self,
@@ -112,7 +112,8 @@ impl Outbox {
         written: u64,
         room: usize,
         events: &mut Vec<Event>,
-    ) {
+    ) -> bool {
+        let mut sent = false;
         while session.window_free() > 0
             && session.output().len() < room
             && let Some(job) = self.jobs.pop_front()
@@ -165,6 +166,7 @@ impl Outbox {
             let start = written + session.output().len() as u64;
             match session.request(now, mark, &request) {
                 Ok(_) => {
+                    sent = true;
                     record.outbound.request(&request);
                     self.unwritten.push_back((start, mark));
                     if self.sample.is_none() {
@@ -178,6 +180,7 @@ impl Outbox {
                 }
             }
         }
+        sent
     }
 
     fn request(&self, sm: Sm) -> Request {

@@ -111,6 +111,22 @@ async fn accept(doorman: Arc<Doorman>, socket: TcpListener, alive: mpsc::Sender<
     tracing::info!(listener = %doorman.options.name, "no longer listening");
 }
 
+/// One of a listener's connections; counted down even when its task dies.
+struct Open(Arc<Doorman>);
+
+impl Open {
+    fn new(doorman: &Arc<Doorman>) -> Self {
+        doorman.open.fetch_add(1, Relaxed);
+        Self(doorman.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Doorman {
     fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, alive: &mpsc::Sender<()>) {
         let doors = &self.shared.doors;
@@ -126,14 +142,12 @@ impl Doorman {
             }
             return;
         };
-        self.open.fetch_add(1, Relaxed);
+        let open = Open::new(&self);
         let alive = alive.clone();
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            self.clone().serve(stream, remote).await;
-            self.open.fetch_sub(1, Relaxed);
-            drop(permit);
-            drop(alive);
+            self.serve(stream, remote).await;
+            drop((open, permit, alive));
         });
     }
 
@@ -272,8 +286,9 @@ impl Doorman {
         let record =
             LinkRecord::new(LinkRole::Server, options.peer, &options.name, 0, self.acceptor.is_some());
         record.remote(remote);
-        let patience = self.options.enquire_interval + self.options.enquire_timeout;
-        let Some(seat) = account.seat(&record, &control, patience, clock::now()) else {
+        // Half of its own time to bind at most: the answer must come before that is over.
+        let patience = self.options.enquire_timeout.min(self.options.bind_timeout / 2);
+        let Some(seat) = account.seat(&record, &control, patience).await else {
             return refuse(Status::RBINDFAIL, "the account has as many sessions as it may");
         };
         shared.doors.binds.fetch_add(1, Relaxed);

@@ -44,6 +44,11 @@ impl Serving {
         Self { account, _seat: seat, version, many: FxHashMap::default(), next_slot: 0, rate_hit: None }
     }
 
+    /// The ESME has shown the sign of life that it was asked for.
+    pub(crate) fn lives(&self) {
+        self.account.lives();
+    }
+
     pub(crate) fn hit_its_rate(&self, now: Instant) -> bool {
         self.rate_hit.is_some_and(|at| now.saturating_duration_since(at) < RATE_SHOWN)
     }

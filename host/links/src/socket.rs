@@ -137,9 +137,8 @@ impl Wire {
         self.mark.map(|(_, since)| since + patience)
     }
 
-    /// Writes out what is left and closes in good order: our end first, then what the peer still sends is read and
-    /// thrown away for a moment, lest a reset overtake our last words.
-    pub(crate) async fn close(&mut self, output: &mut BytesMut, patience: Duration, orderly: bool) {
+    /// Writes out what is left and closes our end.
+    pub(crate) async fn say_goodbye(&mut self, output: &mut BytesMut, patience: Duration) {
         let flush = async {
             while !output.is_empty() {
                 let count = self.socket.write(output).await?;
@@ -152,12 +151,14 @@ impl Wire {
             self.socket.flush().await?;
             self.socket.shutdown().await
         };
-        let flushed = matches!(tokio::time::timeout(patience, flush).await, Ok(Ok(())));
-        if flushed && orderly {
-            let mut rest = [0; 512];
-            let drain =
-                async { while matches!(self.socket.read(&mut rest).await, Ok(count) if count > 0) {} };
-            let _ = tokio::time::timeout(Duration::from_secs(1), drain).await;
-        }
+        let _ = tokio::time::timeout(patience, flush).await;
+    }
+
+    /// Reads and throws away what the peer still sends, until it closes or a moment is over: a socket that is closed
+    /// with octets unread resets the connection, and the reset would overtake our last words.
+    pub(crate) async fn linger(mut self) {
+        let mut rest = [0; 512];
+        let drain = async { while matches!(self.socket.read(&mut rest).await, Ok(count) if count > 0) {} };
+        let _ = tokio::time::timeout(Duration::from_secs(1), drain).await;
     }
 }

@@ -196,7 +196,7 @@ pub(crate) struct LinkRecord {
     brake: AtomicU8,
     /// Microseconds, smoothed; 0 while there is none.
     round_trip: AtomicU64,
-    /// Milliseconds from `born` to the last octets that came.
+    /// Microseconds from `born` to the last octets that came.
     heard: AtomicU64,
     born: Instant,
     changing: Mutex<Changing>,
@@ -287,13 +287,13 @@ impl LinkRecord {
     }
 
     pub(crate) fn heard(&self, now: Instant) {
-        let millis = now.saturating_duration_since(self.born).as_millis();
-        self.heard.store(u64::try_from(millis).unwrap_or(u64::MAX), Relaxed);
+        let micros = now.saturating_duration_since(self.born).as_micros();
+        self.heard.store(u64::try_from(micros).unwrap_or(u64::MAX), Relaxed);
     }
 
     pub(crate) fn silent_for(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.born)
-            .saturating_sub(Duration::from_millis(self.heard.load(Relaxed)))
+            .saturating_sub(Duration::from_micros(self.heard.load(Relaxed)))
     }
 
     pub(crate) fn show(&self) -> LinkState {

@@ -107,6 +107,26 @@ async fn check_059_shutdown_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
+async fn a_fault_of_ours_costs_one_link_and_the_engine_hears_of_it() {
+    let (house, address) = open_house().await;
+    let mut other = Raw::bound(address, Transmitter).await;
+    let mut raw = Raw::bound(address, Transceiver).await;
+    let (link, ..) = house.link_up().await;
+    let fault = Request::SubmitSm(Sm { short_message: Bytes::from_static(support::FAULT), ..hello() });
+    raw.request(&fault).await;
+    assert!(matches!(house.event().await, Event::LinkDown { link: down } if down == link));
+    raw.closed().await;
+    assert_eq!(other.ask(&support::enquire()).await.0.status, Status::ROK);
+    // On a link of ours: the peer is dialled again.
+    let (house, smsc, mut raw, _) = bound_peer(|_| {}).await;
+    let Request::SubmitSm(sm) = fault else { unreachable!() };
+    raw.request(&Request::DeliverSm(sm)).await;
+    assert!(matches!(house.event().await, Event::LinkDown { .. }));
+    smsc.accept().await.take_bind().await;
+    house.link_up().await;
+}
+
+#[tokio::test]
 async fn check_092_a_client_that_does_not_read_is_dropped_and_others_do_not_notice() {
     let house =
         house_with(LinksOptions { write_timeout: Duration::from_millis(200), ..LinksOptions::default() })

@@ -71,7 +71,12 @@ async fn check_034_modes_networks_and_the_session_limit() {
     assert_eq!(raw.bind(bind(Receiver)).await.0.status, Status::RBINDFAIL);
     let mut first = Raw::bound(address, Transmitter).await;
     let mut second = Raw::connect(address).await;
-    assert_eq!(second.bind(bind(Transmitter)).await.0.status, Status::RBINDFAIL);
+    second.request(&Request::Bind(bind(Transmitter))).await;
+    // The first is asked whether it lives, and it does.
+    let (header, request) = first.asked().await;
+    assert_eq!(request, Request::EnquireLink);
+    first.respond(header, Status::ROK, &Response::Empty).await;
+    assert_eq!(second.answer().await.0.status, Status::RBINDFAIL);
     // The account changes under its session, which does not notice.
     options.networks = vec!["192.0.2.0/24".parse().unwrap()];
     options.sessions = 9;
@@ -99,23 +104,52 @@ async fn check_020_034_a_session_that_is_cut_gives_its_place_back() {
 #[tokio::test]
 async fn check_035_a_session_that_answers_no_enquire_link_makes_room() {
     let house = house().await;
-    house.links.set_account(links::AccountOptions { sessions: 1, ..account() });
+    house.links.set_account(links::AccountOptions { sessions: 2, ..account() });
     let mut options = listener();
-    // Silent for 100 ms is silent enough; the session itself would wait a minute.
-    options.enquire_interval = Duration::from_millis(50);
-    options.enquire_timeout = Duration::from_millis(50);
-    let slow = links::ListenerOptions {
-        enquire_timeout: Duration::from_secs(60),
-        name: "slow".into(),
-        ..options.clone()
-    };
-    let slow = house.links.listen(slow).await.unwrap();
+    options.enquire_timeout = Duration::from_millis(100);
     let address = house.links.listen(options).await.unwrap();
-    let mut dead = Raw::bound(slow, Transmitter).await;
-    house.state(|state| state.silent_for > Duration::from_millis(120)).await;
-    Raw::bound(address, Transmitter).await;
-    assert_eq!(dead.asked().await.1, Request::EnquireLink);
+    let mut dead = Raw::bound(address, Transmitter).await;
+    let mut lives = Raw::bound(address, Transmitter).await;
+    let mut new = Raw::connect(address).await;
+    new.request(&Request::Bind(bind(Transmitter))).await;
+    for raw in [&mut dead, &mut lives] {
+        assert_eq!(raw.asked().await.1, Request::EnquireLink);
+    }
+    let enquiry = smpp::Header {
+        length: 16,
+        command: CommandId::ENQUIRE_LINK,
+        status: Status::ROK,
+        sequence: 0x7FFF_FFFF,
+    };
+    lives.respond(enquiry, Status::ROK, &Response::Empty).await;
     dead.closed().await;
+    assert_eq!(new.answer().await.0.status, Status::ROK);
+    assert_eq!(lives.ask(&support::enquire()).await.0.status, Status::ROK);
+}
+
+#[tokio::test]
+async fn check_053_054_an_unbind_waits_for_our_answers_and_no_message_is_lost_to_it() {
+    let (house, address) = open_house().await;
+    let mut raw = Raw::bound(address, Transceiver).await;
+    let (link, ..) = house.link_up().await;
+    let mut replies = Vec::new();
+    for _ in 0..5 {
+        raw.request(&Request::SubmitSm(hello())).await;
+        replies.push(house.accept().await.1);
+    }
+    let unbind = raw.request(&Request::Unbind).await;
+    assert!(matches!(house.event().await, Event::LinkPaused { link: paused } if paused == link));
+    // The engine sent this before it heard of the pause.
+    house.send(link, message(1, b"late"));
+    assert_eq!(house.outcome().await, (MessageId(1), Outcome::NotSent));
+    for (number, reply) in (1..).zip(replies) {
+        house.answer(reply, Answer::Accepted(MessageId(number)));
+        assert_eq!(raw.answer().await.0.command, CommandId::SUBMIT_SM.response());
+    }
+    let (header, _) = raw.answer().await;
+    assert_eq!((header.sequence, header.command), (unbind, CommandId::UNBIND.response()));
+    raw.closed().await;
+    assert!(matches!(house.event().await, Event::LinkDown { .. }));
 }
 
 #[tokio::test]

@@ -33,6 +33,9 @@ pub const ACCOUNT: PeerId = PeerId(1);
 pub const PEER: PeerId = PeerId(2);
 pub const PASSWORD: &[u8] = b"secret";
 
+/// A text on which routing panics.
+pub const FAULT: &[u8] = b"panic!";
+
 /// Remembers events. Answers only the question with which links take their leave, as the engine would.
 pub struct FakeCore {
     events: UnboundedSender<Event>,
@@ -56,6 +59,7 @@ struct ToPeer;
 
 impl Routing for ToPeer {
     fn route(&self, message: &Message) -> Routed {
+        assert_ne!(message.text.octets.as_ref(), FAULT, "a fault, as the test wants it");
         let to = if message.origin == ACCOUNT { PEER } else { ACCOUNT };
         let by = Arc::new(DecidedBy { plugin: "test".into(), version: "1".into() });
         Routed { verdict: Verdict::Forward(vec![Leg::to(to)]), by, note: None }
@@ -277,7 +281,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     pub async fn answer(&mut self) -> (Header, Response) {
         let (header, body) = self.receive().await.expect("the connection was closed");
         assert!(header.command.is_response(), "{header:?}");
-        (header, decode_response(header.command, header.status, body))
+        (header, decode_response(header.command, body))
     }
 
     pub async fn asked(&mut self) -> (Header, Request) {
