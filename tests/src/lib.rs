@@ -1,1 +1,21 @@
-//! placeholder
+//! What the behaviour tests stand on: the real binary in a folder of its own, and peers that we did not write.
+//!
+//! The tests are in `tests/`; the scripts of the peers in `peers/`. `cargo xtask setup` installs what the peers need; a
+//! peer that is missing fails its test and says so.
+
+mod capture;
+mod kannel;
+mod peer;
+mod raw;
+mod stage;
+
+pub use capture::Capture;
+pub use kannel::Kannel;
+pub use peer::Peer;
+pub use raw::{Raw, RawPdu};
+pub use stage::{POLICY, Stage};
+pub use xtask::{appliance, load};
+
+/// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes
+/// waits for none of it.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -30,6 +30,11 @@ pub fn as_root(program: &str) -> Command {
     }
 }
 
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Builds the daemon and tells where it is.
 pub fn daemon(release: bool) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
@@ -38,6 +43,10 @@ pub fn daemon(release: bool) -> Result<PathBuf> {
         cargo.arg("--release");
     }
     run(&mut cargo)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join(if release { "release" } else { "debug" }).join("switchyard"))
+    Ok(target().join(if release { "release" } else { "debug" }).join("switchyard"))
+}
+
+/// Where the tests' peers of other languages are installed.
+pub fn peers() -> PathBuf {
+    root().join(".state/peers")
 }

@@ -1,5 +1,6 @@
 //! What the house's tools and its behaviour tests share: the load generator, and the running of a real appliance.
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
+pub mod appliance;
 pub mod house;
 pub mod load;

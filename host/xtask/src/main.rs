@@ -18,8 +18,14 @@ struct Arguments {
 enum Task {
     /// Build the plugins into target/plugins.
     Plugins,
+    /// Install what the behaviour tests need beside Rust; does nothing when it is there.
+    Setup,
+    /// Everything that must hold: formatting, lints, all tests, those against real peers included.
+    Test,
     /// Run the load generator's source against its sink, without an appliance: what the measuring tools can do.
     Load(tools::load::Options),
+    /// Kill the appliance under full load, again and again, and check that nothing is lost.
+    Crash(tools::crash::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -27,7 +33,10 @@ fn main() -> anyhow::Result<()> {
         Task::Plugins => {
             println!("plugins: in {}", plugins::build()?.display());
         }
+        Task::Setup => tools::setup::run()?,
+        Task::Test => tools::test::run()?,
         Task::Load(options) => tools::load::run(&options)?,
+        Task::Crash(options) => tools::crash::run(&options)?,
     }
     Ok(())
 }

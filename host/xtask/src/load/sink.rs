@@ -60,6 +60,7 @@ struct Shared {
     error_every: AtomicU32,
     receipts: AtomicU32,
     next_id: AtomicU64,
+    messages: AtomicU64,
     links: Mutex<Vec<TcpStream>>,
     report: Mutex<SinkReport>,
 }
@@ -91,6 +92,7 @@ impl Sink {
             error_every: AtomicU32::new(0),
             receipts: AtomicU32::new(0),
             next_id: AtomicU64::new(1),
+            messages: AtomicU64::new(0),
             links: Mutex::new(Vec::new()),
             report: Mutex::new(SinkReport::default()),
         });
@@ -121,6 +123,11 @@ impl Sink {
             // One that is gone already needs no cutting.
             let _ = link.shutdown(Shutdown::Both);
         }
+    }
+
+    /// submit_sm taken so far, doubles included.
+    pub fn messages_so_far(&self) -> u64 {
+        self.shared.messages.load(Ordering::Relaxed)
     }
 
     /// Cuts everything and reports.
@@ -288,6 +295,7 @@ impl Link {
         let every = u64::from(self.shared.error_every.load(Ordering::Relaxed).max(1));
         let receipts = self.shared.receipts.load(Ordering::Relaxed) != 0;
         let mut late = Vec::new();
+        let before = self.counted;
         while let Some(pdu) = wire::next(rest)? {
             match pdu.id {
                 wire::SUBMIT_SM => {
@@ -335,6 +343,7 @@ impl Link {
                 _ => wire::put(&mut self.output, wire::GENERIC_NACK, 3, pdu.sequence, &[]),
             }
         }
+        self.shared.messages.fetch_add(self.counted - before, Ordering::Relaxed);
         if !late.is_empty() {
             self.late.push_back((now + delay, late));
         }

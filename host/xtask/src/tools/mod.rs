@@ -1,3 +1,8 @@
 //! The subcommands.
 
+pub(crate) mod crash;
 pub(crate) mod load;
+mod place;
+mod random;
+pub(crate) mod setup;
+pub(crate) mod test;

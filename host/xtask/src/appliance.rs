@@ -1,0 +1,416 @@
+//! A real appliance in a folder of its own, on ports of its own: made, started, watched, asked, killed.
+
+use anyhow::{Context, Result, bail, ensure};
+use parking_lot::{Condvar, Mutex};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Password of every account that [`Blueprint::account`] makes.
+pub const PASSWORD: &str = "secret";
+
+/// Its argon2id hash, with the cheapest parameters: these accounts protect nothing.
+const PASSWORD_HASH: &str =
+    "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
+
+/// Lines of the log that are kept for the tests to look at.
+const LINES: usize = 20_000;
+
+/// Longest time that starting or stopping may take; recovery of millions of messages is in it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A port of loopback that nobody has at the moment.
+pub fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// A configuration in the making.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    binary: PathBuf,
+    folder: PathBuf,
+    smpp: u16,
+    http: u16,
+    parts: Vec<String>,
+    listener: String,
+    router: String,
+}
+
+impl Blueprint {
+    /// One listener, the HTTP server, nothing else yet. All files go into `folder`.
+    pub fn new(binary: &Path, folder: &Path) -> Result<Self> {
+        Ok(Self {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            smpp: free_port()?,
+            http: free_port()?,
+            parts: Vec::new(),
+            listener: String::new(),
+            router: String::new(),
+        })
+    }
+
+    /// Adds keys to the listener.
+    pub fn listener(&mut self, keys: &str) -> &mut Self {
+        self.listener.push_str(keys);
+        self.listener.push('\n');
+        self
+    }
+
+    /// Adds an account whose system_id is its name and whose password is [`PASSWORD`].
+    pub fn account(&mut self, name: &str, keys: &str) -> &mut Self {
+        self.parts
+            .push(format!("[[account]]\nname = \"{name}\"\npassword-hash = \"{PASSWORD_HASH}\"\n{keys}\n"));
+        self
+    }
+
+    /// Adds a peer.
+    pub fn peer(&mut self, name: &str, address: SocketAddr, keys: &str) -> &mut Self {
+        self.parts.push(format!(
+            "[[peer]]\nname = \"{name}\"\naddress = \"{address}\"\nsystem-id = \"switchyard\"\npassword = \"{PASSWORD}\"\n{keys}\n"
+        ));
+        self
+    }
+
+    /// Adds tables as they are.
+    pub fn tables(&mut self, text: &str) -> &mut Self {
+        self.parts.push(text.to_owned());
+        self
+    }
+
+    /// Everything goes to this peer, without a plugin.
+    pub fn native(&mut self, peer: &str) -> &mut Self {
+        self.router = format!("[router]\nnative = \"{peer}\"\n");
+        self
+    }
+
+    /// The default router with this policy document.
+    pub fn router(&mut self, component: &Path, policy: &str) -> Result<&mut Self> {
+        std::fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join("routes.toml");
+        std::fs::write(&path, policy)?;
+        self.router = format!(
+            "[router]\nplugin = \"prefix-router\"\ncomponent = {:?}\npolicy = {:?}\n",
+            component.display().to_string(),
+            path.display().to_string()
+        );
+        Ok(self)
+    }
+
+    /// Where the listener will be.
+    pub fn smpp(&self) -> SocketAddr {
+        loopback(self.smpp)
+    }
+
+    /// Where the HTTP server will be.
+    pub fn http(&self) -> SocketAddr {
+        loopback(self.http)
+    }
+
+    /// The folder of the data.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Writes the configuration file and tells where it is.
+    pub fn write(&self) -> Result<PathBuf> {
+        let mut text = format!(
+            "[appliance]\ndata = {:?}\nfree-space-watermark = \"64MiB\"\n\n",
+            self.data().display().to_string()
+        );
+        text.push_str(&format!("[http]\nlisten = \"{}\"\n\n", self.http()));
+        text.push_str(&format!(
+            "[[listener]]\nname = \"smpp\"\nlisten = \"{}\"\n{}\n",
+            self.smpp(),
+            self.listener
+        ));
+        for part in &self.parts {
+            text.push_str(part);
+            text.push('\n');
+        }
+        text.push_str(&self.router);
+        std::fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join("switchyard.toml");
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// What `switchyard check` says: whether it is content, and its words.
+    pub fn check(&self) -> Result<(bool, String)> {
+        let output = Command::new(&self.binary).arg("check").arg("--config").arg(self.write()?).output()?;
+        let words = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&words).into_owned()))
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start(&self) -> Result<Appliance> {
+        self.launch()?.ready()
+    }
+
+    /// Starts it, and waits for nothing.
+    pub fn launch(&self) -> Result<Appliance> {
+        let config = self.write()?;
+        let begun = Instant::now();
+        let mut process = Command::new(&self.binary)
+            .arg("serve")
+            .arg("--config")
+            .arg(&config)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", self.binary.display()))?;
+        let log = Arc::new(Log::default());
+        let errors = process.stderr.take().context("no standard error")?;
+        let file =
+            std::fs::OpenOptions::new().create(true).append(true).open(self.folder.join("switchyard.log"))?;
+        let reader = Arc::clone(&log);
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || reader.copy(errors, file))?;
+        Ok(Appliance { process, log, blueprint: self.clone(), begun, started_in: Duration::ZERO })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    kept: VecDeque<String>,
+    ended: bool,
+}
+
+/// What the appliance writes to its standard error.
+#[derive(Debug, Default)]
+struct Log {
+    lines: Mutex<Lines>,
+    changed: Condvar,
+}
+
+impl Log {
+    fn copy(&self, from: impl std::io::Read, mut file: std::fs::File) {
+        for line in BufReader::new(from).lines() {
+            let Ok(line) = line else { break };
+            // The copy in the file is for people; the one in memory is what counts.
+            let _ = writeln!(file, "{line}");
+            let mut lines = self.lines.lock();
+            if lines.kept.len() == LINES {
+                lines.kept.pop_front();
+            }
+            lines.kept.push_back(line);
+            self.changed.notify_all();
+        }
+        self.lines.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for such a line; `false` when the time is over or the log has ended without one.
+    fn wait(&self, time: Duration, is_it: impl Fn(&str) -> bool) -> bool {
+        let deadline = Instant::now() + time;
+        let mut lines = self.lines.lock();
+        loop {
+            if lines.kept.iter().any(|line| is_it(line)) {
+                return true;
+            }
+            if lines.ended || self.changed.wait_until(&mut lines, deadline).timed_out() {
+                return false;
+            }
+        }
+    }
+
+    fn wait_for_end(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut lines = self.lines.lock();
+        while !lines.ended {
+            if self.changed.wait_until(&mut lines, deadline).timed_out() {
+                break;
+            }
+        }
+        lines.ended
+    }
+
+    fn last(&self, count: usize) -> String {
+        let lines = self.lines.lock();
+        let from = lines.kept.len().saturating_sub(count);
+        lines.kept.range(from..).fold(String::new(), |all, line| all + line + "\n")
+    }
+}
+
+/// A running appliance; killed when dropped.
+#[derive(Debug)]
+pub struct Appliance {
+    process: Child,
+    log: Arc<Log>,
+    blueprint: Blueprint,
+    begun: Instant,
+    started_in: Duration,
+}
+
+impl Appliance {
+    /// Waits until it takes connections.
+    pub fn ready(mut self) -> Result<Self> {
+        if !self.log.wait(PATIENCE, |line| line.contains(": ready ")) {
+            bail!("the appliance did not come up; its last words:\n{}", self.log.last(20));
+        }
+        self.started_in = self.begun.elapsed();
+        Ok(self)
+    }
+
+    /// From the start of the process until it was ready.
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The configuration that it runs with.
+    pub fn blueprint(&self) -> &Blueprint {
+        &self.blueprint
+    }
+
+    /// Where its listener is.
+    pub fn smpp(&self) -> SocketAddr {
+        self.blueprint.smpp()
+    }
+
+    /// The last lines of its log.
+    pub fn log(&self, count: usize) -> String {
+        self.log.last(count)
+    }
+
+    /// Waits for a line of the log.
+    pub fn wait_for_line(&self, time: Duration, is_it: impl Fn(&str) -> bool) -> Result<()> {
+        ensure!(
+            self.log.wait(time, is_it),
+            "no such line in the log within {time:?}; the last are:\n{}",
+            self.log(20)
+        );
+        Ok(())
+    }
+
+    /// The first number after `key=` in the newest line that contains `words`, such as `messages=17`.
+    pub fn logged(&self, words: &str, key: &str) -> Option<u64> {
+        let lines = self.log.lines.lock();
+        let line = lines.kept.iter().rev().find(|line| line.contains(words))?;
+        let after = line.split_once(&format!("{key}="))?.1;
+        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(mut self) -> Result<Blueprint> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(self.blueprint.clone())
+    }
+
+    /// SIGTERM, and waits until it has ended by itself.
+    pub fn stop(mut self) -> Result<(ExitStatus, Blueprint)> {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        ensure!(self.log.wait_for_end(PATIENCE), "it did not stop within {PATIENCE:?}:\n{}", self.log(20));
+        Ok((self.process.wait()?, self.blueprint.clone()))
+    }
+
+    /// Whether the process has ended, and how.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.process.try_wait()?)
+    }
+
+    /// The bearer token of its HTTP server.
+    pub fn token(&self) -> Result<String> {
+        let path = self.blueprint.data().join("token");
+        let token = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        Ok(token.trim().to_owned())
+    }
+
+    /// Asks its HTTP server: status and body.
+    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<(u16, String)> {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(30)))
+            .build();
+        let agent = ureq::Agent::new_with_config(config);
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.blueprint.http()))
+            .header("authorization", format!("Bearer {}", self.token()?));
+        let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
+        let mut answer = agent
+            .run(request.header("content-type", kind).body(body.to_vec())?)
+            .with_context(|| format!("{method} {path}"))?;
+        Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+    }
+
+    /// Like [`Appliance::request`]; anything but a JSON body and a status below 300 is an error.
+    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> Result<Value> {
+        let (status, text) = self.request(method, path, body)?;
+        ensure!(status < 300, "{method} {path}: {status} {text}");
+        if text.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&text).with_context(|| format!("{method} {path} gave no JSON: {text:.200}"))
+    }
+
+    /// GET.
+    pub fn get(&self, path: &str) -> Result<Value> {
+        self.ask("GET", path, &[])
+    }
+
+    /// Asks until the answer is to the taste of `content`, at most for so long.
+    pub fn wait_until(&self, time: Duration, path: &str, content: impl Fn(&Value) -> bool) -> Result<Value> {
+        let deadline = Instant::now() + time;
+        let pause = crate::load::Stop::default();
+        loop {
+            let answer = self.get(path)?;
+            if content(&answer) {
+                return Ok(answer);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "GET {path} did not give what was waited for within {time:?}: {answer:#}"
+            );
+            pause.pause(Duration::from_millis(20));
+        }
+    }
+
+    /// All metrics of one name, added up over their labels.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        Ok(self
+            .metrics()?
+            .iter()
+            .filter(|(key, _)| key.split('{').next() == Some(name))
+            .map(|(_, value)| value)
+            .sum())
+    }
+
+    /// All metrics: name with labels, value.
+    pub fn metrics(&self) -> Result<Vec<(String, f64)>> {
+        let (status, text) = self.request("GET", "/metrics", &[])?;
+        ensure!(status == 200, "GET /metrics: {status} {text}");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        Ok(lines
+            .filter_map(|line| {
+                let (key, value) = line.rsplit_once(' ')?;
+                Some((key.to_owned(), value.parse().ok()?))
+            })
+            .collect())
+    }
+}
+
+impl Drop for Appliance {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,29 @@
+//! Random choices that a seed repeats (splitmix64).
+
+/// A generator.
+#[derive(Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A seed that differs from run to run.
+    pub(crate) fn any_seed() -> u64 {
+        std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64) % 1_000_000_007
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From `from` to below `to`.
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
+        from + self.next() % (to - from)
+    }
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask setup`: what the behaviour tests need beside Rust.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use xtask::house;
+
+/// npm `smpp`.
+const NPM: &str = "smpp@0.5.1";
+/// PyPI `smpplib`.
+const PYPI: &str = "smpplib==2.2.4";
+
+struct Need {
+    package: &'static str,
+    reason: &'static str,
+    there: fn() -> bool,
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        package: "kannel",
+        reason: "the ESME that the field uses most",
+        there: || exists("/usr/sbin/bearerbox"),
+    },
+    Need {
+        package: "kannel-extras",
+        reason: "its SMSC simulator, drive_smpp",
+        there: || exists("/usr/lib/kannel/test/drive_smpp"),
+    },
+    Need {
+        package: "tshark",
+        reason: "an independent decoder of what we send",
+        there: || runs("tshark", "--version"),
+    },
+    Need { package: "nodejs", reason: "runs npm smpp", there: || runs("node", "--version") },
+    Need { package: "npm", reason: "installs npm smpp", there: || runs("npm", "--version") },
+    Need {
+        package: "python3-venv",
+        reason: "a place of its own for PyPI smpplib",
+        there: || runs("python3", "-mensurepip"),
+    },
+];
+
+fn exists(path: &str) -> bool {
+    Path::new(path).exists()
+}
+
+fn runs(program: &str, argument: &str) -> bool {
+    let arguments =
+        if argument == "-mensurepip" { vec!["-m", "ensurepip", "--version"] } else { vec![argument] };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Installs what is missing, and says why. Does nothing the second time.
+pub(crate) fn run() -> Result<()> {
+    packages()?;
+    libraries()
+}
+
+fn packages() -> Result<()> {
+    let missing: Vec<_> = NEEDS.iter().filter(|need| !(need.there)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for need in &missing {
+        println!("setup: installing {} ({})", need.package, need.reason);
+    }
+    let names: Vec<_> = missing.iter().map(|need| need.package).collect();
+    let advice = format!("cannot install what the tests need; by hand: apt-get install {}", names.join(" "));
+    if install(&names).is_err() {
+        println!("setup: trying again with fresh package lists");
+        house::run(house::as_root("apt-get").args(["update", "-qq"])).with_context(|| advice.clone())?;
+        install(&names).with_context(|| advice.clone())?;
+    }
+    match missing.iter().find(|need| !(need.there)()) {
+        Some(need) => bail!("{} was installed, and still does not work", need.package),
+        None => Ok(()),
+    }
+}
+
+fn install(names: &[&str]) -> Result<()> {
+    // Through env, since sudo does not pass variables on.
+    let mut install = house::as_root("env");
+    install.args([
+        "DEBIAN_FRONTEND=noninteractive",
+        "apt-get",
+        "install",
+        "-qq",
+        "-y",
+        "--no-install-recommends",
+    ]);
+    house::run(install.args(names).stdout(Stdio::null()))
+}
+
+fn libraries() -> Result<()> {
+    let folder = house::peers();
+    let done = folder.join("complete");
+    let wanted = format!("{NPM} {PYPI}\n");
+    if std::fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder)?;
+    println!("setup: npm {NPM} and PyPI {PYPI} into {}", folder.display());
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix"])
+        .arg(&folder)
+        .arg(NPM);
+    house::run(npm.stdout(Stdio::null()))?;
+    let venv = folder.join("venv");
+    house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    let mut pip = Command::new(venv.join("bin/pip"));
+    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check", PYPI]))?;
+    Ok(std::fs::write(done, wanted)?)
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask test`: everything that must hold before a change is taken.
+
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use xtask::house;
+
+pub(crate) fn run() -> Result<()> {
+    let begun = Instant::now();
+    super::setup::run()?;
+    crate::plugins::build()?;
+    step("formatting", &["fmt", "--all", "--check"])?;
+    step("lints", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    // The behaviour tests run the binary; built before them, its errors are seen as what they are.
+    house::daemon(false)?;
+    let passed = tests()?;
+    println!(
+        "test: all well: {passed} tests passed, formatting and lints are clean ({} s)",
+        begun.elapsed().as_secs()
+    );
+    Ok(())
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(house::root());
+    cargo
+}
+
+fn step(name: &str, arguments: &[&str]) -> Result<()> {
+    println!("test: {name}");
+    house::run(cargo().args(arguments)).with_context(|| format!("{name}: not clean"))
+}
+
+/// Runs all tests and gives their number.
+fn tests() -> Result<u64> {
+    println!("test: cargo test --workspace");
+    let mut child = cargo().args(["test", "--workspace", "--no-fail-fast"]).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().context("no standard output")?;
+    let mut passed = 0;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        // "test result: ok. 12 passed; 0 failed; …"
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            let words: Vec<_> = counts.split_ascii_whitespace().collect();
+            passed += words.get(1).and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    ensure!(child.wait()?.success(), "tests failed");
+    ensure!(passed > 0, "no test ran");
+    Ok(passed)
+}

@@ -1,0 +1,163 @@
+//! A relay that writes down what passes, as a packet capture for Wireshark's decoder.
+//!
+//! A real capture needs rights that a test should not need; the relay sees the same octets.
+
+use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+/// The port under which the decoder looks for SMPP.
+const PORT: u16 = 2775;
+
+/// One direction's share of a packet.
+struct Piece {
+    connection: u16,
+    from_client: bool,
+    octets: Vec<u8>,
+}
+
+/// A running relay.
+pub struct Capture {
+    address: SocketAddr,
+    pieces: Arc<Mutex<Vec<Piece>>>,
+}
+
+impl Capture {
+    /// Relays connections to `target`.
+    pub fn start(target: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let pieces = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&pieces);
+        std::thread::Builder::new().name("capture".to_owned()).spawn(move || {
+            for (connection, client) in (0..).zip(listener.incoming().map_while(Result::ok)) {
+                // A target that refuses shows as a closed connection.
+                let _ = relay(client, target, connection, &shared);
+            }
+        })?;
+        Ok(Self { address, pieces })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Has tshark decode everything so far. Fails when it finds a malformed PDU, an expert error, or no SMPP at all.
+    /// Gives the names of the PDUs that it saw.
+    pub fn judge(&self, folder: &Path) -> Result<Vec<String>> {
+        let path = folder.join("capture.pcap");
+        std::fs::write(&path, self.packets())?;
+        let complaints = tshark(&path, &["-Y", "_ws.malformed || _ws.expert.severity >= \"Error\"", "-V"])?;
+        if !complaints.trim().is_empty() {
+            bail!("tshark complains:\n{complaints}");
+        }
+        let json =
+            tshark(&path, &["-Y", "smpp", "-T", "json", "-e", "smpp.command_id", "-e", "_ws.col.Info"])?;
+        let packets: Vec<Value> = serde_json::from_str(&json).context("tshark's JSON")?;
+        let ids =
+            packets.iter().filter_map(|packet| packet["_source"]["layers"]["smpp.command_id"].as_array());
+        let names: Vec<String> = ids.flatten().filter_map(|id| Some(id.as_str()?.to_owned())).collect();
+        if names.is_empty() {
+            bail!("tshark saw no SMPP in {} octets", self.packets().len());
+        }
+        Ok(names)
+    }
+
+    /// A pcap file of raw IPv4 packets.
+    fn packets(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101] {
+            file.extend_from_slice(&word.to_le_bytes());
+        }
+        let mut next: std::collections::HashMap<(u16, bool), u32> = std::collections::HashMap::new();
+        for (tick, piece) in self.pieces.lock().iter().enumerate() {
+            // The decoder puts a PDU together again over several packets.
+            for part in piece.octets.chunks(32_000) {
+                let sequence = next.entry((piece.connection, piece.from_client)).or_insert(1);
+                let here = *sequence;
+                *sequence += part.len() as u32;
+                let there = *next.entry((piece.connection, !piece.from_client)).or_insert(1);
+                let packet = packet(20_000 + piece.connection, piece.from_client, here, there, part);
+                let length = packet.len() as u32;
+                for word in [tick as u32, 0, length, length] {
+                    file.extend_from_slice(&word.to_le_bytes());
+                }
+                file.extend_from_slice(&packet);
+            }
+        }
+        file
+    }
+}
+
+/// An IPv4 packet (RFC 791 §3.1) with a TCP segment (RFC 9293 §3.1); checksums are left at zero, which the decoder
+/// does not mind.
+fn packet(client: u16, from_client: bool, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend_from_slice(&((40 + payload.len()) as u16).to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+    let (from, to) = if from_client { (client, PORT) } else { (PORT, client) };
+    packet.extend_from_slice(&from.to_be_bytes());
+    packet.extend_from_slice(&to.to_be_bytes());
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(&acknowledged.to_be_bytes());
+    // header of 5 words, PSH and ACK, window, checksum, urgent pointer
+    packet.extend_from_slice(&[0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+fn tshark(file: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).arg("-d").arg(format!("tcp.port=={PORT},smpp")).args(arguments);
+    let output = command.output().context("running tshark; if it is missing, run: cargo xtask setup")?;
+    if !output.status.success() {
+        bail!("tshark failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn relay(
+    client: TcpStream,
+    target: SocketAddr,
+    connection: u16,
+    pieces: &Arc<Mutex<Vec<Piece>>>,
+) -> Result<()> {
+    let server = TcpStream::connect(target)?;
+    for (from, to, from_client) in [(client.try_clone()?, server.try_clone()?, true), (server, client, false)]
+    {
+        let pieces = Arc::clone(pieces);
+        let body = move || copy(from, to, connection, from_client, &pieces);
+        std::thread::Builder::new().name("relay".to_owned()).spawn(body)?;
+    }
+    Ok(())
+}
+
+fn copy(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    connection: u16,
+    from_client: bool,
+    pieces: &Mutex<Vec<Piece>>,
+) {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(count) = from.read(&mut buffer) {
+        if count == 0 {
+            break;
+        }
+        let octets = buffer[..count].to_vec();
+        // Written down before it is passed on: no answer can stand before its request.
+        pieces.lock().push(Piece { connection, from_client, octets });
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    // The other direction ends by it too.
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}

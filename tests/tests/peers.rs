@@ -1,0 +1,297 @@
+//! Messages, receipts and MO between ESMEs and SMSCs that we did not write, through the real binary.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, PASSWORD};
+use behaviour_tests::{Capture, Kannel, Peer, Stage};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+
+fn loopback(port: &Value) -> Result<SocketAddr> {
+    let port = u16::try_from(port.as_u64().context("no port")?)?;
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+/// The SMSC of npm `smpp`.
+fn upstream(options: &Value) -> Result<(Peer, SocketAddr)> {
+    let mut upstream = Peer::node("upstream.js", options)?;
+    let address = loopback(&upstream.expect("listening")?["port"])?;
+    Ok((upstream, address))
+}
+
+/// An appliance between the account `acme` and this upstream.
+fn between(stage: &Stage, address: SocketAddr, keys: &str) -> Result<Appliance> {
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "").peer("upstream", address, &format!("default-account = \"acme\"\n{keys}"));
+    blueprint.start()
+}
+
+fn esme(port: u16) -> Value {
+    json!({ "port": port, "system_id": "acme", "password": PASSWORD })
+}
+
+fn bound(mut peer: Peer) -> Result<Peer> {
+    let answer = peer.expect("bound")?;
+    ensure!(answer["status"] == 0, "the bind was answered by {answer}");
+    Ok(peer)
+}
+
+/// id:… stat:… of a receipt's text (SMPP 3.4 Appendix B).
+fn field<'a>(text: &'a str, name: &str) -> &'a str {
+    text.split_once(&format!("{name}:")).and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default()
+}
+
+#[test]
+fn smpplib_submits_and_its_receipts_come_back() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
+    let appliance = between(&stage, address, "")?;
+    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    esme.tell(
+        &json!({ "text": "hello", "from": "10655", "to": "8613800000000", "receipt": true, "tag": 1 }),
+    )?;
+    let answer = esme.expect("answer")?;
+    assert_eq!((&answer["status"], &answer["tag"]), (&json!(0), &json!(1)));
+    let id = answer["id"].as_str().context("no id")?.to_owned();
+    let submit = upstream.expect("submit")?;
+    assert_eq!(submit["text"], "hello");
+    assert_eq!((&submit["source"], &submit["destination"]), (&json!("10655"), &json!("8613800000000")));
+    let receipt = esme.expect("deliver")?;
+    assert_eq!(receipt["esm_class"].as_u64().map(|class| class & 0x3c), Some(4));
+    assert_eq!((&receipt["source"], &receipt["destination"]), (&json!("8613800000000"), &json!("10655")));
+    let text = receipt["text"].as_str().context("no text")?;
+    assert_eq!((field(text, "id"), field(text, "stat")), (id.as_str(), "DELIVRD"), "{text}");
+    assert_eq!(upstream.expect("receipt-answered")?["status"], 0);
+    Ok(())
+}
+
+#[test]
+fn smpplib_sends_a_long_text_and_its_parts_arrive_as_they_were() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({}))?;
+    let appliance = between(&stage, address, "")?;
+    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    let text = "0123456789".repeat(35);
+    esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": 1 }))?;
+    let (mut parts, mut references) = (Vec::new(), Vec::new());
+    for part in 1..=3 {
+        assert_eq!(esme.expect("answer")?["status"], 0);
+        let submit = upstream.expect("submit")?;
+        assert_eq!(submit["esm_class"].as_u64().map(|class| class & 0x40), Some(0x40), "{submit}");
+        let udh = submit["udh"].as_str().context("no UDH")?.to_owned();
+        assert!(udh.starts_with("0003") && udh.ends_with(&format!("03{part:02}")), "{udh}");
+        references.push(udh[4..6].to_owned());
+        parts.push(submit["text"].as_str().context("no text")?.to_owned());
+    }
+    assert_eq!(parts.concat(), text);
+    assert!(references.iter().all(|reference| *reference == references[0]), "{references:?}");
+    Ok(())
+}
+
+#[test]
+fn npm_smpp_submits_with_payload_and_ucs2_and_gets_an_mo() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
+    let appliance = between(&stage, address, "")?;
+    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let to = json!({ "source_addr": "10655", "destination_addr": "8613800000000" });
+    let with = |more: Value| {
+        let mut all = to.clone();
+        if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
+            all.extend(more);
+        }
+        all
+    };
+    let payload = "p".repeat(1000);
+    esme.tell(&json!({ "tag": "payload", "submit": with(json!({ "message_payload": payload })) }))?;
+    assert_eq!(esme.expect("answer")?["status"], 0);
+    assert_eq!(upstream.expect("submit")?["text"], payload);
+    esme.tell(
+        &json!({ "tag": "ucs2", "submit": with(json!({ "data_coding": 8, "short_message": "你好" })) }),
+    )?;
+    assert_eq!(esme.expect("answer")?["status"], 0);
+    let submit = upstream.expect("submit")?;
+    assert_eq!((&submit["text"], &submit["data_coding"]), (&json!("你好"), &json!(8)));
+
+    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "acme-mo", "short_message": "back" } }))?;
+    // The policy sends everything upstream, so that the MO would go round: it is delivered to nobody, and is not lost.
+    assert_eq!(upstream.expect("mo-answered")?["status"], 0);
+    Ok(())
+}
+
+#[test]
+fn an_mo_goes_to_the_account_that_its_route_names() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({}))?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "").peer("upstream", address, "");
+    blueprint.router(
+        &stage.guest("prefix_router"),
+        "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
+    )?;
+    let appliance = blueprint.start()?;
+    upstream.expect("bind")?;
+    // Nobody is bound yet: it waits.
+    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "early" } }))?;
+    assert_eq!(upstream.expect("mo-answered")?["status"], 0);
+    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let mo = esme.expect("deliver")?;
+    assert_eq!(
+        (&mo["text"], &mo["source"], &mo["destination"]),
+        (&json!("early"), &json!("8613800000000"), &json!("10655"))
+    );
+    assert_eq!(mo["esm_class"], 0);
+    Ok(())
+}
+
+#[test]
+fn receipts_match_where_the_peer_answers_in_hexadecimal() -> Result<()> {
+    let stage = Stage::new()?;
+    let (_upstream, address) = upstream(&json!({ "receipts": true, "ids": "hex" }))?;
+    let appliance = between(&stage, address, "message-id = \"hex-to-decimal\"")?;
+    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
+    esme.tell(&json!({ "submit": submit }))?;
+    let id = esme.expect("answer")?["id"].as_str().context("no id")?.to_owned();
+    let text = esme.expect("deliver")?["text"].as_str().context("no text")?.to_owned();
+    assert_eq!((field(&text, "id"), field(&text, "stat")), (id.as_str(), "DELIVRD"));
+    Ok(())
+}
+
+#[test]
+fn a_peer_that_refuses_ends_in_a_receipt_that_says_so() -> Result<()> {
+    let stage = Stage::new()?;
+    // 0x0B: RINVDSTADR
+    let (_upstream, address) = upstream(&json!({ "status": 11 }))?;
+    let appliance = between(&stage, address, "")?;
+    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
+    esme.tell(&json!({ "submit": submit }))?;
+    assert_eq!(esme.expect("answer")?["status"], 0);
+    let text = esme.expect("deliver")?["text"].as_str().context("no text")?.to_owned();
+    assert!(["UNDELIV", "REJECTD"].contains(&field(&text, "stat")), "{text}");
+    Ok(())
+}
+
+#[test]
+fn kannel_submits_and_gets_its_reports_and_an_mo() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "").peer("upstream", address, "");
+    blueprint.router(
+        &stage.guest("prefix_router"),
+        "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
+    )?;
+    let appliance = blueprint.start()?;
+    let kannel = Kannel::start(
+        stage.folder(),
+        &Kannel::centre("OURS", appliance.smpp().port(), "acme", PASSWORD, ""),
+    )?;
+    kannel.wait_until_online("OURS")?;
+    kannel.submit("10655", "8613800000000", "from Kannel")?;
+    assert_eq!(upstream.expect("submit")?["text"], "from Kannel");
+    // 8: taken by the SMSC, 1: delivered (Kannel's user guide, delivery reports).
+    kannel.expect_call(|call| call.starts_with("/dlr?type=8"))?;
+    kannel.expect_call(|call| call.starts_with("/dlr?type=1"))?;
+    let long = "z".repeat(200);
+    kannel.submit("10655", "8613800000000", &long)?;
+    let parts = [upstream.expect("submit")?, upstream.expect("submit")?];
+    let joined: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+    assert_eq!(joined, long);
+    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "to Kannel" } }))?;
+    let call = kannel.expect_call(|call| call.starts_with("/mo"))?;
+    assert!(call.contains("from=8613800000000") && call.contains("text=to+Kannel"), "{call}");
+    Ok(())
+}
+
+/// Kannel is an ESME towards both sides: it takes what we deliver to its account and submits it to its other SMSC.
+#[test]
+fn kannel_as_the_upstream_relays_to_the_next_smsc() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut last, address) = upstream(&json!({}))?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "").account("kannel", "");
+    blueprint.router(&stage.guest("prefix_router"), "[default]\nlegs = [{ peer = \"kannel\" }]\n")?;
+    let appliance = blueprint.start()?;
+    let centres =
+        Kannel::centre("OURS", appliance.smpp().port(), "kannel", PASSWORD, "reroute-smsc-id = NEXT")
+            + "\n"
+            + &Kannel::centre("NEXT", address.port(), "relay", "secret", "");
+    let kannel = Kannel::start(stage.folder(), &centres)?;
+    kannel.wait_until_online("OURS")?;
+    kannel.wait_until_online("NEXT")?;
+    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    for number in 0..20 {
+        let text = format!("message {number}");
+        esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": number }))?;
+    }
+    let mut texts = Vec::new();
+    for _ in 0..20 {
+        assert_eq!(esme.expect("answer")?["status"], 0);
+        texts.push(last.expect("submit")?["text"].as_str().context("no text")?.to_owned());
+    }
+    texts.sort_by_key(|text| text.trim_start_matches("message ").parse::<u32>().unwrap_or(u32::MAX));
+    let wanted: Vec<_> = (0..20).map(|number| format!("message {number}")).collect();
+    assert_eq!(texts, wanted);
+    Ok(())
+}
+
+#[test]
+fn check_150_tshark_finds_nothing_wrong_with_what_we_send() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
+    let towards_upstream = Capture::start(address)?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "").peer("upstream", towards_upstream.address(), "enquire-interval = \"1s\"");
+    blueprint.router(
+        &stage.guest("prefix_router"),
+        "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
+    )?;
+    let appliance = blueprint.start()?;
+    let towards_us = Capture::start(appliance.smpp())?;
+    let mut esme = bound(Peer::node("esme.js", &esme(towards_us.address().port()))?)?;
+    let to = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "registered_delivery": 1 });
+    let mut send = |more: Value| -> Result<()> {
+        let mut all = to.clone();
+        if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
+            all.extend(more);
+        }
+        esme.tell(&json!({ "submit": all }))?;
+        ensure!(esme.expect("answer")?["status"] == 0, "refused");
+        esme.expect("deliver")?;
+        upstream.expect("submit")?;
+        Ok(())
+    };
+    send(json!({ "short_message": "plain" }))?;
+    send(json!({ "message_payload": "long ".repeat(200) }))?;
+    send(json!({ "data_coding": 8, "short_message": "你好" }))?;
+    send(json!({ "esm_class": 0x40, "short_message": { "udh": "0500034201", "text": "part" } }))?;
+    send(
+        json!({ "short_message": "sar", "sar_msg_ref_num": 7, "sar_total_segments": 2, "sar_segment_seqnum": 1 }),
+    )?;
+    // Refusals have headers without bodies.
+    esme.tell(&json!({ "raw": "query_sm", "fields": { "message_id": "nothing", "source_addr": "10655" } }))?;
+    ensure!(esme.expect("answer")?["status"] != 0, "a message was found that is not there");
+    esme.tell(&json!({ "raw": "data_sm", "fields": { "source_addr": "10655", "destination_addr": "8613800000000" } }))?;
+    ensure!(esme.expect("answer")?["status"] != 0, "data_sm without a text was taken");
+    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "MO" } }))?;
+    esme.expect_such("deliver", |mo| mo["text"] == "MO")?;
+    let (status, _) = appliance.stop()?;
+    assert!(status.success());
+
+    let seen = towards_us.judge(stage.folder())?;
+    for id in ["0x80000009", "0x80000004", "0x00000005", "0x80000003", "0x80000103"] {
+        assert!(
+            seen.iter().any(|name| name == id),
+            "{id} is not in the capture of our ESME's side: {seen:?}"
+        );
+    }
+    let seen = towards_upstream.judge(stage.folder())?;
+    for id in ["0x00000009", "0x00000004", "0x80000005"] {
+        assert!(
+            seen.iter().any(|name| name == id),
+            "{id} is not in the capture of our peer's side: {seen:?}"
+        );
+    }
+    Ok(())
+}
