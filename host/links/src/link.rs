@@ -4,19 +4,19 @@ use crate::accounts::{Account, Control, Seat};
 use crate::hub::{Deliveries, Delivery};
 use crate::outbox::Outbox;
 use crate::outgoing::Style;
-use crate::reply::{Asked, pack, unpack};
+use crate::place::Place;
+use crate::reply::unpack;
+use crate::scope::Scope;
 use crate::serving::Serving;
 use crate::shared::Shared;
 use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
+use crate::state::{LinkBrake, LinkRecord, Phase};
 use crate::upstream::Upstream;
 use crate::{LongText, clock};
-use engine::{Event, ReplyTo};
-use model::{LinkId, Message, MessageId, Outcome, PeerId, Timestamp};
+use engine::Event;
+use model::{PeerId, Timestamp};
 use smpp::message_id::MessageIdForm;
-use smpp::{
-    Bind, BindMode, CloseReason, CommandId, Request, Response, Session, Status, Version, encode_request,
-};
+use smpp::{Bind, BindMode, CloseReason, CommandId, Request, Session, Status, Version, encode_request};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,40 +26,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// What the handling of one request may touch.
-pub(crate) struct Scope<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) session: &'a mut Session,
-    pub(crate) record: &'a LinkRecord,
-    pub(crate) events: &'a mut Vec<Event>,
-    pub(crate) link: LinkId,
-    pub(crate) now: Instant,
-    pub(crate) wall: Timestamp,
-}
-
-impl Scope<'_> {
-    pub(crate) fn reply(&self, token: u64) -> ReplyTo {
-        ReplyTo { link: self.link, token }
-    }
-
-    pub(crate) fn routed(&self, mut message: Message) -> Message {
-        message.routed = self.shared.routing.route(&message);
-        message
-    }
-
-    /// Routes a message and gives it to the engine.
-    pub(crate) fn accept(&mut self, message: Message, token: u64) {
-        let message = Box::new(self.routed(message));
-        let reply = self.reply(token);
-        self.events.push(Event::Accept { message, reply });
-    }
-
-    pub(crate) fn respond(&mut self, command: CommandId, sequence: u32, status: Status, response: &Response) {
-        self.record.outbound.answer(status);
-        self.session.respond(command, sequence, status, response);
-    }
-}
 
 /// What became of a bind that was judged.
 pub(crate) enum Judgement {
@@ -72,7 +38,7 @@ pub(crate) enum Judgement {
 /// A judgement under way.
 pub(crate) type Judging = Pin<Box<dyn Future<Output = Judgement> + Send>>;
 
-/// Judges binds; `None` on links that we made ourselves.
+/// Judges binds.
 pub(crate) type Judge = Box<dyn Fn(Bind) -> Judging + Send>;
 
 /// What a link does besides moving octets.
@@ -86,42 +52,9 @@ enum Role {
 /// A link's place in the hub, from its bind on.
 struct Attached {
     place: Place,
-    link: LinkId,
     deliveries: Deliveries,
     outbox: Outbox,
     version: Version,
-}
-
-/// Sees to it that the engine hears of a link's end even when its task dies by a fault of ours.
-struct Place {
-    shared: Arc<Shared>,
-    link: LinkId,
-    /// The engine was told that the link takes messages.
-    up: bool,
-    /// The engine was told that it takes none any more.
-    paused: bool,
-    left: bool,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !self.left {
-            self.shared.hub.remove(self.link);
-            if self.up {
-                self.shared.core.push(vec![Event::LinkDown { link: self.link }]);
-            }
-        }
-    }
-}
-
-impl Place {
-    /// Tells the engine, once, that the link takes nothing more.
-    fn pause(&mut self, events: &mut Vec<Event>) {
-        if self.up && !self.paused {
-            self.paused = true;
-            events.push(Event::LinkPaused { link: self.link });
-        }
-    }
 }
 
 /// How a link ended.
@@ -442,7 +375,7 @@ impl Link {
                     session: &mut self.session,
                     record: &self.record,
                     events: &mut self.events,
-                    link: attached.link,
+                    link: attached.place.link(),
                     now,
                     wall,
                 };
@@ -500,7 +433,7 @@ impl Link {
                     session: &mut self.session,
                     record: &self.record,
                     events: &mut self.events,
-                    link: attached.link,
+                    link: attached.place.link(),
                     now,
                     wall,
                 };
@@ -524,7 +457,6 @@ impl Link {
             Judgement::Accept { account, seat, record, version, mode } => {
                 let options = account.options();
                 self.record = record;
-                self.shared.records.add(self.record.clone());
                 self.session.set_window_in(options.window);
                 self.session.set_window_out(options.deliver_window);
                 self.session.accept_bind(now, version);
@@ -571,18 +503,17 @@ impl Link {
         classes: HashMap<u32, model::ErrorClass>,
         version: Version,
     ) {
-        let (link, deliveries) = self.shared.hub.add();
-        let outbox = Outbox::new(link, style, form, classes);
-        let place = Place { shared: self.shared.clone(), link, up: false, paused: false, left: false };
-        self.attached = Some(Attached { place, link, deliveries, outbox, version });
+        let (place, deliveries) = Place::take(self.shared.clone(), self.record.clone());
+        let outbox = Outbox::new(place.link(), style, form, classes);
+        self.attached = Some(Attached { place, deliveries, outbox, version });
         self.was_bound = true;
     }
 
     fn up(&mut self, mode: BindMode, takes_messages: bool, version: u8, peer: PeerId, window: usize) {
         let Some(attached) = &mut self.attached else { return };
-        self.record.bound(attached.link, mode, version, window);
+        self.record.bound(attached.place.link(), mode, version, window);
         tracing::info!(
-            link = attached.link.0,
+            link = attached.place.link().0,
             peer = %self.record.name,
             role = ?self.record.role,
             bind = mode.name(),
@@ -590,9 +521,7 @@ impl Link {
             "bound"
         );
         if takes_messages {
-            attached.place.up = true;
-            let window = u32::try_from(window).unwrap_or(u32::MAX).max(1);
-            self.events.push(Event::LinkUp { link: attached.link, peer, window });
+            attached.place.up(peer, window, &mut self.events);
         }
     }
 
@@ -631,16 +560,16 @@ impl Link {
 
     /// The last words, and the account of what was under way.
     async fn finish(mut self, why: String, orderly: bool) -> Ended {
+        if self.was_bound {
+            self.record.phase(Phase::Leaving);
+        }
         let patience = self.shared.options.write_timeout.min(Duration::from_secs(5));
         if orderly {
             self.wire.say_goodbye(self.session.output(), patience).await;
         }
         let pending = self.session.close();
-        let Self { shared, record, wire, attached, mut events, leave, refused, was_bound, role, .. } = self;
+        let Self { record, wire, attached, mut events, leave, refused, was_bound, role, .. } = self;
         let ended = Ended { why, refused, was_bound, wanted: leave.is_some() };
-        if record.role == LinkRole::Server {
-            shared.records.remove(&record);
-        }
         // The place among the account's sessions is free from here on.
         drop(role);
         let written = wire.written();
@@ -648,7 +577,7 @@ impl Link {
         if let Some(mut attached) = attached {
             attached.outbox.wrote(written);
             attached.outbox.close(pending, &mut events);
-            depart(&shared, &mut attached, events).await;
+            attached.place.leave(attached.deliveries, events).await;
         }
         if let Some(wire) = lingering {
             wire.linger().await;
@@ -658,45 +587,4 @@ impl Link {
         }
         ended
     }
-}
-
-/// Leaves the hub without losing what is still on its way here. The engine learns that the link takes nothing more;
-/// what it sent before it knew comes first, then its answer to a question that has no other purpose; what comes in
-/// between has certainly not been sent. Only then is the link down.
-async fn depart(shared: &Shared, attached: &mut Attached, mut events: Vec<Event>) {
-    let link = attached.link;
-    attached.place.left = true;
-    if !attached.place.up {
-        shared.hub.remove(link);
-        if !events.is_empty() {
-            shared.core.push(events);
-        }
-        return;
-    }
-    let token = pack(Asked::Barrier, 0, 0);
-    attached.place.pause(&mut events);
-    events.push(Event::Settle { id: MessageId(0), again: false, reply: ReplyTo { link, token } });
-    shared.core.push(events);
-    let mut events = Vec::new();
-    let wait = async {
-        while let Some(batch) = attached.deliveries.recv().await {
-            let mut through = false;
-            for delivery in batch {
-                match delivery {
-                    Delivery::Send { message, .. } => {
-                        events.push(Event::Outcome { link, id: message.id, outcome: Outcome::NotSent });
-                    }
-                    Delivery::Answer { token: answered, .. } => through |= answered == token,
-                    Delivery::Ask { .. } => {}
-                }
-            }
-            if through {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(shared.options.leave_timeout, wait).await;
-    shared.hub.remove(link);
-    events.push(Event::LinkDown { link });
-    shared.core.push(events);
 }

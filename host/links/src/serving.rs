@@ -1,9 +1,9 @@
 //! An ESME's requests, and the engine's answers to them.
 
 use crate::accounts::{Account, Seat};
-use crate::link::Scope;
 use crate::refusal;
 use crate::reply::{Asked, pack};
+use crate::scope::Scope;
 use crate::submission::{self, Submitter};
 use bytes::Bytes;
 use engine::{Answer, Event};

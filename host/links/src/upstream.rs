@@ -1,9 +1,9 @@
 //! What an SMSC sends us: receipts, MOs, alerts.
 
 use crate::PeerOptions;
-use crate::link::Scope;
 use crate::refusal;
 use crate::reply::{Asked, pack};
+use crate::scope::Scope;
 use crate::submission;
 use engine::{Answer, Event};
 use smpp::receipt::{self, ESM_INTERMEDIATE, ESM_RECEIPT, ESM_TYPE};

@@ -1,0 +1,113 @@
+use crate::hub::{Deliveries, Delivery};
+use crate::reply::{Asked, pack};
+use crate::shared::Shared;
+use crate::state::{LinkRecord, LinkRole};
+use engine::{Event, ReplyTo};
+use model::{LinkId, MessageId, Outcome, PeerId};
+use std::sync::Arc;
+
+/// A link's place in the hub and in the engine's knowledge, from its bind to its end. Should its task die by a fault of
+/// ours, the place still sees to it that the engine hears of the end.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    record: Arc<LinkRecord>,
+    link: LinkId,
+    /// The engine was told that the link takes messages.
+    up: bool,
+    /// The engine was told that it takes none any more.
+    paused: bool,
+    left: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.record.role == LinkRole::Server {
+            self.shared.records.remove(&self.record);
+        }
+        if !self.left {
+            self.shared.hub.remove(self.link);
+            if self.up {
+                self.shared.core.push(vec![Event::LinkDown { link: self.link }]);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Takes a place in the hub, and among the records that the admin sees.
+    pub(crate) fn take(shared: Arc<Shared>, record: Arc<LinkRecord>) -> (Self, Deliveries) {
+        let (link, deliveries) = shared.hub.add();
+        if record.role == LinkRole::Server {
+            shared.records.add(record.clone());
+        }
+        (Self { shared, record, link, up: false, paused: false, left: false }, deliveries)
+    }
+
+    /// The link's id.
+    pub(crate) fn link(&self) -> LinkId {
+        self.link
+    }
+
+    /// Tells the engine that the link takes messages.
+    pub(crate) fn up(&mut self, peer: PeerId, window: usize, events: &mut Vec<Event>) {
+        self.up = true;
+        let window = u32::try_from(window).unwrap_or(u32::MAX).max(1);
+        events.push(Event::LinkUp { link: self.link, peer, window });
+    }
+
+    /// Tells the engine, once, that the link takes nothing more.
+    pub(crate) fn pause(&mut self, events: &mut Vec<Event>) {
+        if self.up && !self.paused {
+            self.paused = true;
+            events.push(Event::LinkPaused { link: self.link });
+        }
+    }
+
+    /// Leaves without losing what is still on its way here. The engine learns that the link takes nothing more; what it
+    /// sent before it knew comes first, then its answer to a question that has no other purpose; what comes in between
+    /// has certainly not been sent. Only then is the link down. `events` are the link's last.
+    pub(crate) async fn leave(mut self, mut deliveries: Deliveries, mut events: Vec<Event>) {
+        let link = self.link;
+        let shared = self.shared.clone();
+        if !self.up {
+            self.left = true;
+            shared.hub.remove(link);
+            if !events.is_empty() {
+                shared.core.push(events);
+            }
+            return;
+        }
+        let token = pack(Asked::Barrier, 0, 0);
+        self.pause(&mut events);
+        events.push(Event::Settle { id: MessageId(0), again: false, reply: ReplyTo { link, token } });
+        shared.core.push(events);
+        let mut events = Vec::new();
+        let wait = async {
+            while let Some(batch) = deliveries.recv().await {
+                let mut through = false;
+                for delivery in batch {
+                    match delivery {
+                        Delivery::Send { message, .. } => {
+                            events.push(Event::Outcome { link, id: message.id, outcome: Outcome::NotSent });
+                        }
+                        Delivery::Answer { token: answered, .. } => through |= answered == token,
+                        Delivery::Ask { .. } => {}
+                    }
+                }
+                if through {
+                    break;
+                }
+            }
+        };
+        if tokio::time::timeout(shared.options.leave_timeout, wait).await.is_err() {
+            tracing::warn!(
+                link = link.0,
+                "the engine has not answered in time; the link is taken down all the same"
+            );
+        }
+        self.left = true;
+        shared.hub.remove(link);
+        events.push(Event::LinkDown { link });
+        shared.core.push(events);
+    }
+}
