@@ -1,1 +1,16 @@
-//! placeholder
+//! The admin's door: an HTTP API on loopback, and metrics.
+//!
+//! Everything behind it is an [`Appliance`]; this crate knows HTTP, tokens, errors and documents, and nothing of queues.
+#![forbid(unsafe_code)]
+
+mod api;
+pub mod metrics;
+mod openapi;
+mod problem;
+mod token;
+pub mod view;
+
+pub use api::{Appliance, router};
+pub use openapi::document;
+pub use problem::{Kind, Problem};
+pub use token::{Token, TokenError};

@@ -1,0 +1,230 @@
+use crate::problem::{Kind, Problem};
+use crate::token::Token;
+use crate::view;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What stands behind the API. Its methods may wait; they are called off the network's threads.
+pub trait Appliance: Send + Sync + 'static {
+    /// Whether traffic is taken.
+    fn ready(&self) -> bool;
+    /// The appliance as a whole.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the appliance is shutting down.
+    fn status(&self) -> Result<view::Status, Problem>;
+    /// All queues.
+    ///
+    /// # Errors
+    /// When the appliance is shutting down.
+    fn queues(&self) -> Result<Vec<view::Queue>, Problem>;
+    /// All links.
+    fn links(&self) -> Vec<view::Link>;
+    /// One message's trace, with its text if `body`.
+    ///
+    /// # Errors
+    /// When there is no such message.
+    fn message(&self, id: &str, body: bool) -> Result<view::Trace, Problem>;
+    /// Settles an uncertain message: send again, or give up.
+    ///
+    /// # Errors
+    /// When there is no such message, or it is not uncertain.
+    fn settle(&self, id: &str, again: bool) -> Result<(), Problem>;
+    /// What would become of a message.
+    ///
+    /// # Errors
+    /// When its origin is not known.
+    fn explain(&self, message: view::Hypothetical) -> Result<view::Explanation, Problem>;
+    /// Plugin versions and bindings.
+    ///
+    /// # Errors
+    /// When plugins cannot be listed, or are not in use.
+    fn plugins(&self) -> Result<view::Plugins, Problem>;
+    /// Keeps a new plugin version.
+    ///
+    /// # Errors
+    /// When it is no component of a served world.
+    fn upload(&self, name: &str, component: &[u8]) -> Result<view::Uploaded, Problem>;
+    /// Makes a chain of routers live: the body of the request as it came.
+    ///
+    /// # Errors
+    /// When it cannot be understood, or a router does not start.
+    fn activate(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
+    /// Goes back to the chain before.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn rollback(&self) -> Result<serde_json::Value, Problem>;
+    /// All metrics.
+    fn metrics(&self) -> String;
+}
+
+type Shared = Arc<dyn Appliance>;
+
+/// The largest component that is taken.
+const COMPONENT_LIMIT: usize = 64 << 20;
+/// The largest other request.
+const REQUEST_LIMIT: usize = 16 << 20;
+
+/// The whole API. All but health, readiness and the API's own description want the token.
+pub fn router(appliance: Shared, token: Token) -> Router {
+    let guarded = Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/queues", get(queues))
+        .route("/v1/links", get(links))
+        .route("/v1/messages/{id}", get(message))
+        .route("/v1/messages/{id}/settle", post(settle))
+        .route("/v1/explain", post(explain))
+        .route("/v1/plugins", get(plugins))
+        .route("/v1/plugins/{name}", put(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
+        .route("/v1/hooks/router/activate", post(activate))
+        .route("/v1/hooks/router/rollback", post(rollback))
+        .route("/metrics", get(metrics))
+        .route_layer(middleware::from_fn_with_state(token, guard));
+    Router::new()
+        .route("/v1/health", get(|| async { Json(serde_json::json!({ "status": "ok" })) }))
+        .route("/v1/ready", get(ready))
+        .route("/v1/openapi.json", get(|| async { Json(crate::openapi::document()) }))
+        .merge(guarded)
+        .fallback(|| async {
+            Problem::new(Kind::NotFound, "no such path; GET /v1/openapi.json lists all of them")
+        })
+        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
+        .with_state(appliance)
+}
+
+async fn guard(State(token): State<Token>, request: Request, next: Next) -> Response {
+    let word = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    match word {
+        Some(word) if token.is(word.trim()) => next.run(request).await,
+        _ => {
+            let detail = "send the header `Authorization: Bearer TOKEN`; the token is in the file `token` of the \
+                          data directory";
+            let mut response = Problem::new(Kind::Unauthorised, detail).into_response();
+            let challenge = header::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            response
+        }
+    }
+}
+
+/// Calls the appliance off the network's threads.
+async fn call<T: Send + 'static>(
+    appliance: Shared,
+    ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let asked = tokio::task::spawn_blocking(move || ask(&*appliance)).await;
+    asked
+        .unwrap_or_else(|_| Err(Problem::new(Kind::Internal, "the request failed inside; the log says more")))
+}
+
+async fn answer<T: Serialize + Send + 'static>(
+    appliance: Shared,
+    ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
+) -> Result<Json<T>, Problem> {
+    call(appliance, ask).await.map(Json)
+}
+
+/// A JSON body, with an error that says what is wrong with it.
+fn json<T: for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(Kind::BadRequest, format!("the body is not as expected: {error}")))
+}
+
+async fn ready(State(appliance): State<Shared>) -> Response {
+    if appliance.ready() {
+        Json(serde_json::json!({ "status": "ready" })).into_response()
+    } else {
+        Problem::new(Kind::Unavailable, "starting or stopping").into_response()
+    }
+}
+
+async fn status(State(appliance): State<Shared>) -> Result<Json<view::Status>, Problem> {
+    answer(appliance, |appliance| appliance.status()).await
+}
+
+async fn queues(State(appliance): State<Shared>) -> Result<Json<Vec<view::Queue>>, Problem> {
+    answer(appliance, |appliance| appliance.queues()).await
+}
+
+async fn links(State(appliance): State<Shared>) -> Result<Json<Vec<view::Link>>, Problem> {
+    answer(appliance, |appliance| Ok(appliance.links())).await
+}
+
+async fn message(
+    State(appliance): State<Shared>,
+    Path(id): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Json<view::Trace>, Problem> {
+    let body = query.get("body").is_some_and(|value| value == "1" || value == "true");
+    answer(appliance, move |appliance| appliance.message(&id, body)).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settle {
+    remedy: Remedy,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Remedy {
+    SendAgain,
+    GiveUp,
+}
+
+async fn settle(
+    State(appliance): State<Shared>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, Problem> {
+    let Settle { remedy } = json(&body)?;
+    let again = matches!(remedy, Remedy::SendAgain);
+    call(appliance, move |appliance| appliance.settle(&id, again)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn explain(State(appliance): State<Shared>, body: Bytes) -> Result<Json<view::Explanation>, Problem> {
+    let message = json(&body)?;
+    answer(appliance, move |appliance| appliance.explain(message)).await
+}
+
+async fn plugins(State(appliance): State<Shared>) -> Result<Json<view::Plugins>, Problem> {
+    answer(appliance, |appliance| appliance.plugins()).await
+}
+
+async fn upload(
+    State(appliance): State<Shared>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Json<view::Uploaded>, Problem> {
+    answer(appliance, move |appliance| appliance.upload(&name, &body)).await
+}
+
+async fn activate(State(appliance): State<Shared>, body: Bytes) -> Result<Json<serde_json::Value>, Problem> {
+    let request = json(&body)?;
+    answer(appliance, move |appliance| appliance.activate(request)).await
+}
+
+async fn rollback(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, |appliance| appliance.rollback()).await
+}
+
+async fn metrics(State(appliance): State<Shared>) -> Result<Response, Problem> {
+    let page = call(appliance, |appliance| Ok(appliance.metrics())).await?;
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((kind, Body::from(page)).into_response())
+}

@@ -1,0 +1,221 @@
+//! Every metric, with what it means. Nothing else in the house makes up a metric's name.
+
+use std::fmt::Write;
+
+/// What kind of number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// It only grows, from 0 at the start.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Counts in buckets, a sum and a count.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Type,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it means, and in which unit.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($(#[doc = $help:literal])+ $kind:ident $constant:ident = $name:literal [$($label:literal),*];)*) => {
+        $(
+            $(#[doc = $help])+
+            pub const $constant: Metric = Metric {
+                name: $name,
+                kind: Type::$kind,
+                labels: &[$($label),*],
+                help: concat!($($help),+),
+            };
+        )*
+        /// All metrics.
+        pub const ALL: &[&Metric] = &[$(&$constant),*];
+    };
+}
+
+metrics! {
+    /// Messages accepted: durable, and their submitters told so.
+    Counter ACCEPTED = "switchyard_messages_accepted_total" [];
+    /// Submissions refused by the engine: no route, queue full, bad times.
+    Counter REFUSED = "switchyard_messages_refused_total" [];
+    /// Messages that have ended, by final state.
+    Counter ENDED = "switchyard_messages_ended_total" ["state"];
+    /// Messages given to links, every attempt counted.
+    Counter SUBMITTED = "switchyard_messages_submitted_total" [];
+    /// Attempts that a peer refused.
+    Counter ATTEMPTS_REFUSED = "switchyard_attempts_refused_total" [];
+    /// Attempts that a peer refused as too fast, or because its queue was full.
+    Counter THROTTLED = "switchyard_attempts_throttled_total" [];
+    /// Attempts that were written and never answered.
+    Counter UNCERTAIN = "switchyard_attempts_uncertain_total" [];
+    /// Messages sent again to settle a doubt.
+    Counter SENT_AGAIN = "switchyard_messages_sent_again_total" [];
+    /// Receipts from peers that found their message.
+    Counter RECEIPTS_MATCHED = "switchyard_receipts_matched_total" [];
+    /// Receipts from peers that found none.
+    Counter RECEIPTS_UNMATCHED = "switchyard_receipts_unmatched_total" [];
+    /// Receipts of ours that were made.
+    Counter RECEIPTS_MADE = "switchyard_receipts_made_total" [];
+    /// Receipts of ours that an ESME has taken.
+    Counter RECEIPTS_DELIVERED = "switchyard_receipts_delivered_total" [];
+    /// Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.
+    Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
+    /// Messages that have not ended.
+    Gauge WAITING = "switchyard_messages_waiting" [];
+    /// Octets of message content held in memory.
+    Gauge BODY_CACHE = "switchyard_body_cache_bytes" [];
+    /// Links by peer, role and phase.
+    Gauge LINKS = "switchyard_links" ["peer", "role", "phase"];
+    /// Seconds that one commit to disk took.
+    Histogram COMMIT_SECONDS = "switchyard_commit_seconds" [];
+    /// Rows written by one commit.
+    Histogram COMMIT_ROWS = "switchyard_commit_rows" [];
+    /// Octets of records written.
+    Counter COMMIT_BYTES = "switchyard_commit_bytes_total" [];
+    /// Messages read back from disk because their turn came.
+    Counter LOADS = "switchyard_message_loads_total" [];
+    /// Seconds that one call of a plugin took, of the versions that are live.
+    Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
+    /// Calls of a plugin that gave no verdict, by kind: trap, deadline, memory, verdict, instance.
+    Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
+    /// Free octets on the disk of the data directory.
+    Gauge DISK_FREE = "switchyard_disk_free_bytes" [];
+    /// 1 while free space is below the watermark and submissions are refused.
+    Gauge DISK_LOW = "switchyard_disk_low" [];
+    /// Seconds that the last start took to read all waiting messages back.
+    Gauge RECOVERY_SECONDS = "switchyard_recovery_seconds" [];
+    /// Messages that the last start read back.
+    Gauge RECOVERED = "switchyard_recovered_messages" [];
+    /// Connections that came to our listeners.
+    Counter CONNECTIONS = "switchyard_connections_total" [];
+    /// Connections turned away: too many in all, or from one address.
+    Counter TURNED_AWAY = "switchyard_connections_turned_away_total" [];
+    /// Binds refused.
+    Counter BINDS_REFUSED = "switchyard_binds_refused_total" [];
+}
+
+/// A page for Prometheus, text format 0.0.4.
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+    last: Option<&'static str>,
+}
+
+impl Page {
+    fn head(&mut self, metric: &Metric) {
+        if self.last != Some(metric.name) {
+            self.last = Some(metric.name);
+            let kind = match metric.kind {
+                Type::Counter => "counter",
+                Type::Gauge => "gauge",
+                Type::Histogram => "histogram",
+            };
+            let _ = writeln!(self.text, "# HELP {} {}", metric.name, metric.help.trim());
+            let _ = writeln!(self.text, "# TYPE {} {kind}", metric.name);
+        }
+    }
+
+    fn labels(metric: &Metric, values: &[&str], more: Option<(&str, &str)>) -> String {
+        let mut pairs: Vec<String> = metric
+            .labels
+            .iter()
+            .zip(values)
+            .map(|(name, value)| {
+                let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                format!("{name}=\"{value}\"")
+            })
+            .collect();
+        pairs.extend(more.map(|(name, value)| format!("{name}=\"{value}\"")));
+        if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
+    }
+
+    /// One number. Samples of one metric must come one after the other.
+    pub fn put(&mut self, metric: &Metric, labels: &[&str], value: f64) {
+        self.head(metric);
+        let _ = writeln!(self.text, "{}{} {value}", metric.name, Self::labels(metric, labels, None));
+    }
+
+    /// A histogram: counts of what is at most each bound, and of what is above all of them; and the sum.
+    pub fn histogram(&mut self, metric: &Metric, labels: &[&str], bounds: &[f64], counts: &[u64], sum: f64) {
+        self.head(metric);
+        let mut total = 0;
+        for (index, count) in counts.iter().enumerate() {
+            total += count;
+            let bound = bounds.get(index).map_or_else(|| "+Inf".to_owned(), f64::to_string);
+            let labels = Self::labels(metric, labels, Some(("le", &bound)));
+            let _ = writeln!(self.text, "{}_bucket{labels} {total}", metric.name);
+        }
+        let labels = Self::labels(metric, labels, None);
+        let _ = writeln!(self.text, "{}_sum{labels} {sum}", metric.name);
+        let _ = writeln!(self.text, "{}_count{labels} {total}", metric.name);
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> String {
+        let mut text =
+            "# Metrics\n\nGenerated from `host/admin/src/metrics.rs` (`UPDATE=1 cargo test -p admin`).\n\n\
+                        | name | kind | labels | meaning |\n|---|---|---|---|\n"
+                .to_owned();
+        for metric in ALL {
+            let kind = format!("{:?}", metric.kind).to_lowercase();
+            let _ = writeln!(
+                text,
+                "| `{}` | {kind} | {} | {} |",
+                metric.name,
+                metric.labels.join(", "),
+                metric.help.trim()
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn the_list_of_metrics_is_true() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/METRICS.md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, list()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), list(), "run UPDATE=1 cargo test -p admin");
+    }
+
+    #[test]
+    fn a_page_reads_as_prometheus_wants_it() {
+        let mut page = Page::default();
+        page.put(&QUEUE, &["a\"b", "queued"], 3.0);
+        page.put(&QUEUE, &["a", "deferred"], 0.0);
+        page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
+        assert_eq!(
+            page.finish(),
+            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.\n\
+             # TYPE switchyard_queue_messages gauge\n\
+             switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
+             switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\
+             # HELP switchyard_commit_seconds Seconds that one commit to disk took.\n\
+             # TYPE switchyard_commit_seconds histogram\n\
+             switchyard_commit_seconds_bucket{le=\"0.001\"} 1\n\
+             switchyard_commit_seconds_bucket{le=\"0.01\"} 3\n\
+             switchyard_commit_seconds_bucket{le=\"+Inf\"} 6\n\
+             switchyard_commit_seconds_sum 0.5\n\
+             switchyard_commit_seconds_count 6\n"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! The API's description of itself.
+
+use serde_json::{Map, Value, json};
+
+/// One operation: method, path, whether it is open to all, summary, the request's body, and the answer's.
+type Operation = (&'static str, &'static str, bool, &'static str, Option<&'static str>, &'static str);
+
+const OPERATIONS: &[Operation] = &[
+    ("get", "/v1/health", true, "Whether the process answers.", None, "object"),
+    ("get", "/v1/ready", true, "Whether traffic is taken; 503 while starting or stopping.", None, "object"),
+    ("get", "/v1/openapi.json", true, "This document.", None, "object"),
+    (
+        "get",
+        "/v1/status",
+        false,
+        "The appliance as a whole: version, disk, recovery, totals.",
+        None,
+        "object",
+    ),
+    ("get", "/v1/queues", false, "Every peer's and account's queue, with its brake.", None, "array"),
+    ("get", "/v1/links", false, "Every link, with its brake.", None, "array"),
+    (
+        "get",
+        "/v1/messages/{id}",
+        false,
+        "One message's trace: steps, why here, why late. `body=1` shows the text.",
+        None,
+        "object",
+    ),
+    (
+        "post",
+        "/v1/messages/{id}/settle",
+        false,
+        "Settles an uncertain message. Body: {\"remedy\": \"send-again\" | \"give-up\"}.",
+        Some("application/json"),
+        "none",
+    ),
+    (
+        "post",
+        "/v1/explain",
+        false,
+        "What would become of a message that is not sent. Body: origin, source, destination, text.",
+        Some("application/json"),
+        "object",
+    ),
+    (
+        "get",
+        "/v1/plugins",
+        false,
+        "Plugin versions, bindings, and the counts of those that are live.",
+        None,
+        "object",
+    ),
+    (
+        "put",
+        "/v1/plugins/{name}",
+        false,
+        "Keeps a component as a new version of a plugin. Body: the component.",
+        Some("application/wasm"),
+        "object",
+    ),
+    (
+        "post",
+        "/v1/hooks/router/activate",
+        false,
+        "Makes a router live. Body: plugin, version, policy, on-fault, memory, deadline-ms, instance; or {\"chain\": [...]}. \
+         What is left out is as in the live binding of that plugin.",
+        Some("application/json"),
+        "object",
+    ),
+    (
+        "post",
+        "/v1/hooks/router/rollback",
+        false,
+        "Goes back to the chain that was live before.",
+        None,
+        "object",
+    ),
+    ("get", "/metrics", false, "Metrics for Prometheus.", None, "text"),
+];
+
+/// The OpenAPI 3.1 document.
+#[must_use]
+pub fn document() -> Value {
+    let mut paths = Map::new();
+    for (method, path, open, summary, request, answer) in OPERATIONS {
+        let content = match *answer {
+            "none" => None,
+            "text" => Some(json!({ "text/plain": { "schema": { "type": "string" } } })),
+            kind => Some(json!({ "application/json": { "schema": { "type": kind } } })),
+        };
+        let (status, mut success) = match content {
+            None => ("204", json!({ "description": "Done." })),
+            Some(content) => ("200", json!({ "description": "The answer.", "content": content })),
+        };
+        let problem = json!({ "$ref": "#/components/responses/Problem" });
+        let mut responses = Map::new();
+        responses.insert(status.to_owned(), success.take());
+        responses.insert("default".to_owned(), problem);
+        let mut operation = Map::new();
+        operation.insert("summary".to_owned(), json!(summary));
+        operation.insert("responses".to_owned(), Value::Object(responses));
+        if *open {
+            operation.insert("security".to_owned(), json!([]));
+        }
+        if let Some(kind) = request {
+            let schema = if *kind == "application/json" { json!({ "type": "object" }) } else { json!({}) };
+            let mut content = Map::new();
+            content.insert((*kind).to_owned(), json!({ "schema": schema }));
+            operation.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        }
+        let parameters: Vec<Value> = path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+            .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+            .collect();
+        if !parameters.is_empty() {
+            operation.insert("parameters".to_owned(), json!(parameters));
+        }
+        let entry = paths.entry((*path).to_owned()).or_insert_with(|| json!({}));
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert((*method).to_owned(), Value::Object(operation));
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": { "title": "Switchyard", "version": env!("CARGO_PKG_VERSION") },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "responses": {
+                "Problem": {
+                    "description": "What is wrong, and what to do (RFC 9457).",
+                    "content": { "application/problem+json": { "schema": {
+                        "type": "object",
+                        "required": ["title", "status", "detail"],
+                        "properties": {
+                            "title": { "type": "string" },
+                            "status": { "type": "integer" },
+                            "detail": { "type": "string" }
+                        }
+                    } } }
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OPERATIONS;
+
+    #[test]
+    fn every_route_is_described_and_every_description_is_a_route() {
+        let source = include_str!("api.rs");
+        let mut routes: Vec<&str> =
+            source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let mut described: Vec<&str> = OPERATIONS.iter().map(|operation| operation.1).collect();
+        routes.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(routes, described);
+    }
+}

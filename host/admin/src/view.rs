@@ -1,0 +1,201 @@
+//! What the API shows, in the shapes in which it shows it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `GET /v1/status`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// The appliance's name.
+    pub name: String,
+    /// The daemon's version.
+    pub version: String,
+    /// Seconds since the start.
+    pub uptime_seconds: u64,
+    /// Messages that have not ended, receipts on their way to submitters included.
+    pub waiting: u64,
+    /// Finished messages that are kept.
+    pub finished_kept: u64,
+    /// Free octets on the disk of the data directory.
+    pub disk_free: u64,
+    /// Whether that is below the watermark: submissions are refused, delivery goes on.
+    pub disk_low: bool,
+    /// Messages read back at the start, and how long that took.
+    pub recovered: u64,
+    /// Milliseconds of recovery.
+    pub recovery_ms: u64,
+    /// Counts since the start.
+    pub totals: BTreeMap<&'static str, u64>,
+}
+
+/// One peer or account in `GET /v1/queues`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Queue {
+    /// Its name.
+    pub peer: String,
+    /// Whether it is in the configuration.
+    pub configured: bool,
+    /// Waiting their turn.
+    pub queued: u64,
+    /// Waiting for their next attempt or schedule.
+    pub deferred: u64,
+    /// On a link, unanswered.
+    pub in_flight: u64,
+    /// Written and never answered.
+    pub uncertain: u64,
+    /// Taken; a receipt is to come.
+    pub awaiting_receipt: u64,
+    /// When the oldest queued message was accepted, milliseconds since the epoch.
+    pub oldest: Option<u64>,
+    /// Links that take messages.
+    pub links: usize,
+    /// What stands between queue and links, and until when.
+    pub brake: String,
+}
+
+/// One link in `GET /v1/links`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Link {
+    /// Its number while it is bound.
+    pub id: Option<u64>,
+    /// The peer or account.
+    pub peer: String,
+    /// `server`: it came to us; `client`: we dialled.
+    pub role: &'static str,
+    /// Where it stands.
+    pub phase: &'static str,
+    /// The other end.
+    pub remote: Option<String>,
+    /// What it is bound as.
+    pub bind: Option<&'static str>,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Messages of ours that may be unanswered.
+    pub window: u32,
+    /// Messages of ours that are.
+    pub in_flight: u32,
+    /// Requests that wait for our answer.
+    pub unanswered_in: u32,
+    /// Smoothed time to an answer, in microseconds.
+    pub round_trip_us: Option<u64>,
+    /// What limits it.
+    pub brake: String,
+    /// Requests in, by kind.
+    pub received: BTreeMap<String, u64>,
+    /// Requests out, by kind.
+    pub sent: BTreeMap<String, u64>,
+    /// Refusals out, by status.
+    pub refused_by_us: BTreeMap<String, u64>,
+    /// Refusals in, by status.
+    pub refused_by_peer: BTreeMap<String, u64>,
+    /// Since when it is in its phase.
+    pub since: u64,
+    /// The last thing that went wrong.
+    pub last_error: Option<String>,
+    /// When it is dialled again.
+    pub back_off_until: Option<u64>,
+}
+
+/// One step of a trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// Milliseconds since the epoch.
+    pub at: u64,
+    /// What happened.
+    pub what: String,
+}
+
+/// `GET /v1/messages/{id}`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trace {
+    /// Its id, as its submitter knows it.
+    pub id: String,
+    /// `queued`, `submitted`, `deferred` … or a final state.
+    pub state: String,
+    /// Whether that is the end.
+    pub finished: bool,
+    /// Who submitted it.
+    pub origin: String,
+    /// The sender.
+    pub source: String,
+    /// The addressee; masked unless the body was asked for.
+    pub destination: String,
+    /// When it was accepted.
+    pub accepted_at: u64,
+    /// End of its validity.
+    pub expires_at: u64,
+    /// Which plugin version decided where it goes, and why.
+    pub why_here: WhyHere,
+    /// What it waits for, and until when; nothing once it has ended.
+    pub why_late: Option<String>,
+    /// Everything that happened to it, oldest first.
+    pub steps: Vec<Step>,
+    /// The ids that the peer gave to its parts.
+    pub peer_ids: Vec<String>,
+    /// Octets of text.
+    pub length: usize,
+    /// The text, where it was asked for.
+    pub body: Option<String>,
+}
+
+/// How a message was routed.
+#[derive(Debug, Clone, Serialize)]
+pub struct WhyHere {
+    /// The plugin.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// Its note.
+    pub note: Option<String>,
+    /// The verdict, with legs in the order in which they are tried.
+    pub verdict: String,
+    /// The leg in use.
+    pub leg: Option<usize>,
+}
+
+/// `POST /v1/explain`: a message that is not sent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hypothetical {
+    /// The account, or the peer, that it would come from.
+    pub origin: String,
+    /// The sender.
+    #[serde(default)]
+    pub source: String,
+    /// The addressee.
+    pub destination: String,
+    /// The text.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// The answer to [`Hypothetical`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// Each step of the decision, in order.
+    pub steps: Vec<String>,
+    /// What the submitter would be told.
+    pub answer: String,
+}
+
+/// `PUT /v1/plugins/{name}`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Uploaded {
+    /// The plugin.
+    pub plugin: String,
+    /// The version: the first twelve hexadecimal digits of the component's SHA-256.
+    pub version: String,
+    /// Octets.
+    pub size: u64,
+}
+
+/// `GET /v1/plugins`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plugins {
+    /// All versions kept.
+    pub versions: Vec<Uploaded>,
+    /// The chain that is live, and those before it, newest first.
+    pub bindings: Vec<serde_json::Value>,
+    /// Calls, faults and times of the live chain's routers.
+    pub counts: Vec<serde_json::Value>,
+}
