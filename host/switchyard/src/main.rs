@@ -1,5 +1,6 @@
 //! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`.
 
+mod appliance;
 mod config;
 mod core_loop;
 mod routing;

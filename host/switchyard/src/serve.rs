@@ -1,5 +1,6 @@
 //! Start-up, wiring, shutdown.
 
+use crate::appliance::Switchyard;
 use crate::config::Config;
 use crate::core_loop::{self, CoreHandle, wall};
 use crate::routing::{Decider, HouseRouting};
@@ -9,8 +10,9 @@ use engine::{Engine, Event, Output, Settings};
 use hooks::{Binding, Board, Hooks, HooksOptions, PeerState};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Leg, Routed, Timestamp, Verdict};
+use std::future::IntoFuture as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
 
@@ -26,8 +28,10 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let directory = Arc::new(ArcSwap::from_pointee(directory));
 
     let (seed, core) = core_loop::seed();
+    let recovering = Instant::now();
     let (engine, first, recovered) = recover(&config, &core, &store)?;
-    tracing::info!(messages = recovered, ms = begun.elapsed().as_millis(), "recovered");
+    let recovery_ms = u64::try_from(recovering.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
 
     let board = Arc::new(Board::default());
     let routing = Arc::new(routing(&config, &directory, &board)?);
@@ -43,6 +47,19 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     };
     let links = Links::new(options, Arc::new(core.clone()), routing.clone())
         .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let links = Arc::new(links);
+    let appliance = Arc::new(Switchyard {
+        name: config.name.clone(),
+        started: begun,
+        ready: AtomicBool::new(false),
+        core: core.clone(),
+        store: store.clone(),
+        links: links.clone(),
+        routing: routing.clone(),
+        directory: directory.clone(),
+        recovered,
+        recovery_ms,
+    });
     let threads = core_loop::start(seed, engine, first, store.clone(), links.hub(), routing.clone())?;
     let keeper = Housekeeper {
         core: core.clone(),
@@ -56,7 +73,8 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
 
-    let ran = runtime.block_on(run(&config, &links, begun));
+    let ran = runtime.block_on(run(&config, &links, &appliance));
+    appliance.ready.store(false, Relaxed);
     core.push_drain();
     let left = runtime.block_on(links.shutdown(config.drain));
     let waiting = core.look(|engine, _| engine.live());
@@ -152,7 +170,16 @@ fn seed_binding(config: &Config, hooks: &Hooks) -> Result<()> {
     Ok(())
 }
 
-async fn run(config: &Config, links: &Links, begun: Instant) -> Result<()> {
+async fn run(config: &Config, links: &Links, appliance: &Arc<Switchyard>) -> Result<()> {
+    let token = admin::Token::load_or_make(&config.token_file)?;
+    let http = tokio::net::TcpListener::bind(config.http)
+        .await
+        .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
+    let address = http.local_addr()?;
+    let served = axum::serve(http, admin::router(appliance.clone(), token)).into_future();
+    tokio::spawn(served);
+    tracing::info!(%address, "http");
+
     for account in &config.accounts {
         links.set_account(account.links.clone());
     }
@@ -163,7 +190,8 @@ async fn run(config: &Config, links: &Links, begun: Instant) -> Result<()> {
         let address = links.listen(listener.clone()).await?;
         tracing::info!(listener = listener.name, %address, "listening");
     }
-    tracing::info!(ms = begun.elapsed().as_millis(), "ready");
+    appliance.ready.store(true, Relaxed);
+    tracing::info!(ms = appliance.started.elapsed().as_millis(), "ready");
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         _ = terminate.recv() => tracing::info!(signal = "SIGTERM", "stopping"),

@@ -1,0 +1,670 @@
+//! The appliance as the admin's API sees it.
+
+use crate::core_loop::{self, CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
+use crate::routing::{Decider, HouseRouting};
+use admin::metrics::{self, Page};
+use admin::{Appliance, Kind, Problem, view};
+use arc_swap::ArcSwap;
+use engine::{Answer, Brake, Doing, Event, MessageStatus, Progress};
+use hooks::{Binding, FaultKind, HookError, Hooks};
+use links::{LinkBrake, LinkRole, Links, Routing};
+use model::{
+    Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
+    ReceiptState, Refusal, Routed, StepKind, Text, Timestamp, Verdict,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+use store::{Found, Store};
+
+/// Everything that the API can ask.
+pub(crate) struct Switchyard {
+    pub(crate) name: String,
+    pub(crate) started: Instant,
+    pub(crate) ready: AtomicBool,
+    pub(crate) core: CoreHandle,
+    pub(crate) store: Arc<Store>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) routing: Arc<HouseRouting>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) recovered: u64,
+    pub(crate) recovery_ms: u64,
+}
+
+fn gone() -> Problem {
+    Problem::new(Kind::Unavailable, "the appliance is shutting down")
+}
+
+fn refused(error: &HookError) -> Problem {
+    let kind = match error {
+        HookError::Storage { .. } | HookError::Engine(_) => Kind::Internal,
+        HookError::Unknown { .. } => Kind::NotFound,
+        HookError::NothingBefore => Kind::Conflict,
+        _ => Kind::Refused,
+    };
+    Problem::new(kind, error.to_string())
+}
+
+/// A brake in words; moments of the engine's clock as wall-clock time.
+fn brake_words(brake: Brake, now: Now) -> String {
+    match brake {
+        Brake::Idle => "idle".to_owned(),
+        Brake::Window => "peer window: as many messages are unanswered as the peer's links allow".to_owned(),
+        Brake::NoLink => "no link is up".to_owned(),
+        Brake::Rate { until } => format!("our rate limit, until {}", now.wall_of(until).0),
+        Brake::Throttled { until } => format!("the peer throttles us, until {}", now.wall_of(until).0),
+        Brake::Loading => "messages are being read from disk".to_owned(),
+        Brake::NotConfigured => "the peer is not in the configuration".to_owned(),
+        Brake::Draining => "shutting down".to_owned(),
+    }
+}
+
+fn link_brake(brake: LinkBrake) -> &'static str {
+    match brake {
+        LinkBrake::None => "none",
+        LinkBrake::PeerWindow => "peer-window",
+        LinkBrake::PeerThrottles => "peer-throttles",
+        LinkBrake::SlowReader => "slow-reader",
+        LinkBrake::OurWindow => "our-window",
+        LinkBrake::AccountRate => "account-rate",
+        LinkBrake::NotBound => "not-bound",
+    }
+}
+
+impl Switchyard {
+    fn name_of(&self, peer: PeerId) -> String {
+        self.directory.load().name(peer).to_string()
+    }
+
+    fn hooks(&self) -> Result<&Hooks, Problem> {
+        match &self.routing.decider {
+            Decider::Hooks(hooks) => Ok(hooks),
+            Decider::Constant(_) => Err(Problem::new(
+                Kind::Conflict,
+                "a native constant routes here ([router] native); there are no plugins",
+            )),
+        }
+    }
+
+    fn verdict_words(&self, verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Forward(legs) => {
+                let legs: Vec<String> = legs.iter().map(|leg| self.leg_words(leg)).collect();
+                format!("forward: {}", legs.join(", then "))
+            }
+            Verdict::Hold(until) => format!("hold until {}", until.0),
+            Verdict::Reject(reason) => format!("reject: {reason}"),
+        }
+    }
+
+    fn leg_words(&self, leg: &Leg) -> String {
+        let mut words = format!("{} (rank {}, weight {}", self.name_of(leg.peer), leg.rank, leg.weight);
+        if let Some(wait) = leg.longest_wait {
+            words.push_str(&format!(", at most {wait:?}"));
+        }
+        if leg.source.is_some() {
+            words.push_str(", other source");
+        }
+        if leg.destination.is_some() {
+            words.push_str(", rewritten destination");
+        }
+        words.push(')');
+        words
+    }
+
+    fn step_words(&self, kind: &StepKind) -> String {
+        match kind {
+            StepKind::Accepted => "accepted, and on disk".to_owned(),
+            StepKind::Submitted { peer, attempt } => {
+                format!("submitted to {}, attempt {attempt}", self.name_of(*peer))
+            }
+            StepKind::Responded { id } => {
+                format!("taken by the peer, as {:?}", String::from_utf8_lossy(&id.0))
+            }
+            StepKind::Refused { code } => format!("refused by the peer: 0x{code:X}"),
+            StepKind::NotSent => "not sent: the link closed before it was written".to_owned(),
+            StepKind::Unanswered => "unanswered: whether the peer has it is not known".to_owned(),
+            StepKind::Deferred { until } => format!("deferred until {}", until.0),
+            StepKind::NextLeg { peer } => format!("next leg: {}", self.name_of(*peer)),
+            StepKind::SentAgain => "to be sent again, to settle the doubt".to_owned(),
+            StepKind::Asked => "the peer was asked".to_owned(),
+            StepKind::Reported { state, error } => {
+                let state = ReceiptState::from_octet(*state);
+                format!(
+                    "receipt: {}, error {error}",
+                    state.map_or("?".to_owned(), |state| format!("{state:?}"))
+                )
+            }
+            StepKind::Replaced => "text replaced by the submitter".to_owned(),
+            StepKind::Held { until } => format!("held until {}", until.0),
+            StepKind::Rerouted { peer } => format!("routed anew, to {}", self.name_of(*peer)),
+            StepKind::Recovered => "found on its way when the daemon was started again".to_owned(),
+        }
+    }
+
+    fn trace(&self, message: &Message, body: bool) -> view::Trace {
+        let routed = &message.routed;
+        let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
+        view::Trace {
+            id: message.id.to_string(),
+            state: String::new(),
+            finished: false,
+            origin: self.name_of(message.origin),
+            source: message.source.text().into_owned(),
+            destination: if body {
+                message.destination.text().into_owned()
+            } else {
+                message.destination.masked()
+            },
+            accepted_at: message.accepted_at.0,
+            expires_at: message.expires_at.0,
+            why_here: view::WhyHere {
+                plugin: routed.by.plugin.clone(),
+                version: routed.by.version.clone(),
+                note: routed.note.as_deref().map(str::to_owned),
+                verdict: self.verdict_words(&routed.verdict),
+                leg: None,
+            },
+            why_late: None,
+            steps: vec![view::Step { at: message.accepted_at.0, what: self.step_words(&StepKind::Accepted) }],
+            peer_ids: Vec::new(),
+            length: message.text.octets.len(),
+            body: body.then(text),
+        }
+    }
+
+    fn add_steps(&self, trace: &mut view::Trace, steps: &[model::Step]) {
+        let shown = steps.iter().map(|step| view::Step { at: step.at.0, what: self.step_words(&step.kind) });
+        trace.steps.extend(shown);
+        trace.peer_ids = steps
+            .iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::Responded { id } => Some(String::from_utf8_lossy(&id.0).into_owned()),
+                _ => None,
+            })
+            .collect();
+    }
+
+    fn finished(&self, message: &Message, ended: &Final, body: bool) -> view::Trace {
+        let mut trace = self.trace(message, body);
+        trace.state = ended.state.name().to_owned();
+        trace.finished = true;
+        self.add_steps(&mut trace, &ended.steps);
+        let error = if ended.error == 0 { String::new() } else { format!(", error {}", ended.error) };
+        trace
+            .steps
+            .push(view::Step { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
+        trace
+    }
+
+    fn waiting(
+        &self,
+        message: &Message,
+        live: Option<(MessageStatus, Now)>,
+        progress: Option<&Progress>,
+        body: bool,
+    ) -> view::Trace {
+        let mut trace = self.trace(message, body);
+        let Some((status, now)) = live else {
+            trace.state = "ending".to_owned();
+            if let Some(progress) = progress {
+                self.add_steps(&mut trace, &progress.steps);
+            }
+            return trace;
+        };
+        let until = status.until.map(|at| now.wall_of(at).0);
+        let peer = self.name_of(status.peer);
+        trace.why_here.leg = Some(usize::from(status.leg));
+        self.add_steps(&mut trace, &status.steps);
+        if let Some(at) = status.submitted_at
+            && !status.steps.iter().rev().any(
+                |step| matches!(step.kind, StepKind::Submitted { attempt, .. } if attempt == status.attempts),
+            )
+        {
+            let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
+            trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind) });
+        }
+        let (state, why) = match status.doing {
+            Doing::Queued => (
+                "queued",
+                format!(
+                    "waits its turn for {peer}, in a queue of {}; {}",
+                    status.queue_length,
+                    brake_words(status.brake, now)
+                ),
+            ),
+            Doing::Submitted => {
+                ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
+            }
+            Doing::Deferred => {
+                ("deferred", format!("the next attempt, or its schedule, is at {}", until.unwrap_or(0)))
+            }
+            Doing::Held => {
+                ("held", format!("held by its routing; it is routed again at {}", until.unwrap_or(0)))
+            }
+            Doing::Uncertain => (
+                "uncertain",
+                format!(
+                    "written to {peer} and never answered; waits for a receipt or an admin until {}",
+                    until.unwrap_or(0)
+                ),
+            ),
+            Doing::AwaitingReceipt => {
+                ("responded", format!("{peer} has it; its receipt is awaited until {}", until.unwrap_or(0)))
+            }
+            Doing::Ending => ("ending", "its final record is being written".to_owned()),
+        };
+        trace.state = state.to_owned();
+        trace.why_late = Some(why);
+        trace
+    }
+
+    fn parse_id(id: &str) -> Result<MessageId, Problem> {
+        id.parse()
+            .map_err(|error: model::ParseMessageIdError| Problem::new(Kind::BadRequest, error.to_string()))
+    }
+
+    /// The chain of an activation: a binding, or several; what is left out is taken from the live binding.
+    fn read_chain(request: Value, live: &[Binding]) -> Result<Vec<Binding>, Problem> {
+        let items = match request {
+            Value::Object(mut map) if map.contains_key("chain") => match map.remove("chain") {
+                Some(Value::Array(items)) if map.is_empty() => items,
+                _ => {
+                    return Err(Problem::new(
+                        Kind::BadRequest,
+                        "`chain` must be a list of bindings, and stand alone",
+                    ));
+                }
+            },
+            single => vec![single],
+        };
+        items
+            .into_iter()
+            .map(|item| {
+                let plugin = item.get("plugin").and_then(Value::as_str).unwrap_or_default();
+                let base = live.iter().find(|binding| binding.plugin == plugin).or(live.first());
+                let mut whole = match base.map(serde_json::to_value) {
+                    Some(Ok(Value::Object(base))) => base,
+                    _ => serde_json::Map::new(),
+                };
+                match item {
+                    Value::Object(given) => whole.extend(given),
+                    _ => return Err(Problem::new(Kind::BadRequest, "a binding must be an object")),
+                }
+                serde_json::from_value(Value::Object(whole)).map_err(|error| {
+                    Problem::new(Kind::BadRequest, format!("the binding is not as expected: {error}"))
+                })
+            })
+            .collect()
+    }
+
+    fn write_hook_metrics(&self, page: &mut Page) {
+        let Decider::Hooks(hooks) = &self.routing.decider else { return };
+        let counts = hooks.counts();
+        let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
+        for (by, counts) in &counts {
+            let labels = ["router", by.plugin.as_str(), by.version.as_str()];
+            let seconds = counts.nanoseconds as f64 / 1e9;
+            page.histogram(&metrics::HOOK_SECONDS, &labels, &bounds, &counts.buckets, seconds);
+        }
+        for (by, counts) in &counts {
+            for (kind, count) in FaultKind::ALL.iter().zip(counts.faults) {
+                let labels = ["router", by.plugin.as_str(), by.version.as_str(), kind.name()];
+                page.put(&metrics::HOOK_FAULTS, &labels, count as f64);
+            }
+        }
+    }
+
+    fn write_core_metrics(&self, page: &mut Page) {
+        let Some((totals, peers, live, cached)) = self
+            .core
+            .look(|engine, _| (engine.totals().clone(), engine.peers(), engine.live(), engine.cached()))
+        else {
+            return;
+        };
+        for (metric, value) in [
+            (&metrics::ACCEPTED, totals.accepted),
+            (&metrics::REFUSED, totals.refused),
+            (&metrics::SUBMITTED, totals.submitted),
+            (&metrics::ATTEMPTS_REFUSED, totals.attempts_refused),
+            (&metrics::THROTTLED, totals.throttled),
+            (&metrics::UNCERTAIN, totals.uncertain),
+            (&metrics::SENT_AGAIN, totals.sent_again),
+            (&metrics::RECEIPTS_MATCHED, totals.receipts_matched),
+            (&metrics::RECEIPTS_UNMATCHED, totals.receipts_unmatched),
+            (&metrics::RECEIPTS_MADE, totals.receipts_made),
+            (&metrics::RECEIPTS_DELIVERED, totals.receipts_delivered),
+        ] {
+            page.put(metric, &[], value as f64);
+        }
+        for state in FinalState::ALL {
+            page.put(&metrics::ENDED, &[state.name()], totals.ended[state as usize] as f64);
+        }
+        for peer in &peers {
+            let name = self.name_of(peer.peer);
+            for (doing, count) in [
+                ("queued", peer.queued),
+                ("deferred", peer.deferred),
+                ("in-flight", peer.in_flight),
+                ("uncertain", peer.uncertain),
+                ("awaiting-receipt", peer.awaiting_receipt),
+            ] {
+                page.put(&metrics::QUEUE, &[&name, doing], count as f64);
+            }
+        }
+        page.put(&metrics::WAITING, &[], live as f64);
+        page.put(&metrics::BODY_CACHE, &[], cached as f64);
+    }
+}
+
+impl Appliance for Switchyard {
+    fn ready(&self) -> bool {
+        self.ready.load(Relaxed)
+    }
+
+    fn status(&self) -> Result<view::Status, Problem> {
+        let (live, totals) =
+            self.core.look(|engine, _| (engine.live(), engine.totals().clone())).ok_or_else(gone)?;
+        let (_, kept) =
+            self.store.counts().map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+        let counts = &self.core.counts;
+        let mut shown = BTreeMap::from([
+            ("accepted", totals.accepted),
+            ("refused", totals.refused),
+            ("submitted", totals.submitted),
+            ("throttled", totals.throttled),
+            ("uncertain", totals.uncertain),
+            ("sent_again", totals.sent_again),
+            ("receipts_matched", totals.receipts_matched),
+            ("receipts_unmatched", totals.receipts_unmatched),
+            ("receipts_made", totals.receipts_made),
+            ("receipts_delivered", totals.receipts_delivered),
+            ("commits", counts.commits.load(Relaxed)),
+            ("commit_us", counts.commit_us.load(Relaxed)),
+            ("commit_rows", counts.rows.load(Relaxed)),
+        ]);
+        for state in FinalState::ALL {
+            shown.insert(state.name(), totals.ended[state as usize]);
+        }
+        Ok(view::Status {
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            waiting: live as u64,
+            finished_kept: kept,
+            disk_free: counts.disk_free.load(Relaxed),
+            disk_low: counts.disk_low.load(Relaxed),
+            recovered: self.recovered,
+            recovery_ms: self.recovery_ms,
+            totals: shown,
+        })
+    }
+
+    fn queues(&self) -> Result<Vec<view::Queue>, Problem> {
+        let (peers, now) = self.core.look(|engine, now| (engine.peers(), now)).ok_or_else(gone)?;
+        let shown = peers.into_iter().map(|peer| view::Queue {
+            peer: self.name_of(peer.peer),
+            configured: peer.configured,
+            queued: peer.queued,
+            deferred: peer.deferred,
+            in_flight: peer.in_flight,
+            uncertain: peer.uncertain,
+            awaiting_receipt: peer.awaiting_receipt,
+            oldest: peer.oldest.map(|at| at.0),
+            links: peer.links.len(),
+            brake: brake_words(peer.brake, now),
+        });
+        Ok(shown.collect())
+    }
+
+    fn links(&self) -> Vec<view::Link> {
+        let kinds = |map: BTreeMap<&'static str, u64>| {
+            map.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect::<BTreeMap<_, _>>()
+        };
+        let statuses = |map: BTreeMap<u32, u64>| {
+            map.into_iter()
+                .map(|(status, count)| match status {
+                    u32::MAX => ("others".to_owned(), count),
+                    status => (smpp::Status(status).to_string(), count),
+                })
+                .collect::<BTreeMap<_, _>>()
+        };
+        let shown = self.links.states().into_iter().map(|link| view::Link {
+            id: link.link.map(|id| id.0),
+            peer: link.name,
+            role: match link.role {
+                LinkRole::Server => "server",
+                LinkRole::Client => "client",
+            },
+            phase: link.phase.name(),
+            remote: link.remote.map(|remote| remote.to_string()),
+            bind: link.bind.map(smpp::BindMode::name),
+            tls: link.tls,
+            window: link.window,
+            in_flight: link.in_flight,
+            unanswered_in: link.unanswered_in,
+            round_trip_us: link.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            brake: link_brake(link.brake).to_owned(),
+            received: kinds(link.inbound.requests),
+            sent: kinds(link.outbound.requests),
+            refused_by_us: statuses(link.outbound.errors),
+            refused_by_peer: statuses(link.inbound.errors),
+            since: link.since.0,
+            last_error: link.last_error,
+            back_off_until: link.back_off_until.map(|at| at.0),
+        });
+        shown.collect()
+    }
+
+    fn message(&self, id: &str, body: bool) -> Result<view::Trace, Problem> {
+        let id = Self::parse_id(id)?;
+        // Memory first: what it does now. The content is in the store in any case.
+        let live = self
+            .core
+            .look(move |engine, now| engine.message(id).map(|status| (status, now)))
+            .ok_or_else(gone)?;
+        let found = self.store.find(id).map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+        if body {
+            tracing::info!(id = id.0, "message text read by an admin");
+        }
+        match found {
+            Some(Found::Waiting(message, progress)) => {
+                Ok(self.waiting(&message, live, progress.as_ref(), body))
+            }
+            Some(Found::Finished(message, ended)) => Ok(self.finished(&message, &ended, body)),
+            None => Err(Problem::new(
+                Kind::NotFound,
+                format!(
+                    "message {id} was never accepted here, or ended longer ago than finished messages are kept"
+                ),
+            )),
+        }
+    }
+
+    fn settle(&self, id: &str, again: bool) -> Result<(), Problem> {
+        let id = Self::parse_id(id)?;
+        let asked = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::Settle { id, again, reply });
+        tracing::info!(id = id.0, again, "uncertain message settled by an admin");
+        match asked {
+            Some(Answer::Done) => Ok(()),
+            Some(Answer::Refused(Refusal::WrongState)) => {
+                Err(Problem::new(Kind::Conflict, format!("message {id} is not uncertain")))
+            }
+            Some(_) => Err(Problem::new(Kind::NotFound, format!("message {id} does not wait here"))),
+            None => Err(gone()),
+        }
+    }
+
+    fn explain(&self, asked: view::Hypothetical) -> Result<view::Explanation, Problem> {
+        let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
+            Problem::new(Kind::NotFound, format!("{:?} is no account and no peer", asked.origin))
+        })?;
+        let now = wall();
+        let address = |value: &str| {
+            let digits = value.trim_start_matches('+');
+            if digits.bytes().all(|c| c.is_ascii_digit()) {
+                Address::new(1, 1, digits.as_bytes())
+            } else {
+                Address::new(5, 0, value.as_bytes())
+            }
+        };
+        let mut message = Message {
+            id: MessageId(0),
+            kind: model::Kind::Text,
+            origin,
+            source: address(&asked.source),
+            destination: address(&asked.destination),
+            service_type: bytes::Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::default(),
+            receipts: ReceiptRequest::NONE,
+            replace_if_present: false,
+            text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
+            tlvs: bytes::Bytes::new(),
+            accepted_at: now,
+            scheduled: None,
+            expires_at: Timestamp(now.0 + 86_400_000),
+            routed: Routed {
+                verdict: Verdict::Reject(model::RejectReason::NoRoute),
+                by: Arc::new(model::DecidedBy { plugin: String::new(), version: String::new() }),
+                note: None,
+            },
+        };
+        let mut steps = vec![format!("origin: {}", asked.origin)];
+        if let Decider::Hooks(hooks) = &self.routing.decider {
+            for considered in hooks.explain(&message, now) {
+                let by = format!("router {} {}", considered.by.plugin, considered.by.version);
+                steps.push(match considered.outcome {
+                    Ok((None, _)) => format!("{by}: pass"),
+                    Ok((Some(verdict), note)) => {
+                        let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+                        format!("{by}: {}{note}", self.verdict_words(&verdict))
+                    }
+                    Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
+                });
+            }
+        }
+        message.routed = self.routing.route(&message);
+        let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+        steps.push(format!(
+            "after the house's own rules: {}{note}",
+            self.verdict_words(&message.routed.verdict)
+        ));
+        let mut answer = match &message.routed.verdict {
+            Verdict::Forward(_) | Verdict::Hold(_) => "accepted".to_owned(),
+            Verdict::Reject(reason) => format!("refused: {reason}"),
+        };
+        if let Verdict::Forward(legs) = &message.routed.verdict {
+            let (peers, now) = self.core.look(|engine, now| (engine.peers(), now)).ok_or_else(gone)?;
+            let mut any = false;
+            for leg in legs {
+                let name = self.name_of(leg.peer);
+                match peers.iter().find(|peer| peer.peer == leg.peer && peer.configured) {
+                    Some(peer) => {
+                        any = true;
+                        let brake = brake_words(peer.brake, now);
+                        steps.push(format!(
+                            "leg {name}: {} queued, {} links; {brake}",
+                            peer.queued,
+                            peer.links.len()
+                        ));
+                    }
+                    None => steps.push(format!("leg {name}: left out, the peer is not in the configuration")),
+                }
+            }
+            if !any {
+                answer = "refused: no route".to_owned();
+            }
+        }
+        if self.core.counts.disk_low.load(Relaxed) {
+            steps.push("the disk is nearly full".to_owned());
+            answer = "refused: queue full".to_owned();
+        }
+        Ok(view::Explanation { steps, answer })
+    }
+
+    fn plugins(&self) -> Result<view::Plugins, Problem> {
+        let hooks = self.hooks()?;
+        let versions = hooks.versions().map_err(|error| refused(&error))?;
+        let mut bindings: Vec<Value> =
+            hooks.history().iter().rev().filter_map(|record| serde_json::to_value(record).ok()).collect();
+        if let Some(live) = bindings.first_mut().and_then(Value::as_object_mut) {
+            live.insert("live".to_owned(), json!(true));
+        }
+        let counts = hooks
+            .counts()
+            .into_iter()
+            .map(|(by, counts)| {
+                let faults: BTreeMap<&str, u64> =
+                    FaultKind::ALL.iter().map(|kind| kind.name()).zip(counts.faults).collect();
+                json!({
+                    "plugin": by.plugin, "version": by.version, "calls": counts.calls, "faults": faults,
+                    "nanoseconds": counts.nanoseconds,
+                })
+            })
+            .collect();
+        let versions = versions
+            .into_iter()
+            .map(|info| view::Uploaded { plugin: info.plugin, version: info.version, size: info.size })
+            .collect();
+        Ok(view::Plugins { versions, bindings, counts })
+    }
+
+    fn upload(&self, name: &str, component: &[u8]) -> Result<view::Uploaded, Problem> {
+        let info = self.hooks()?.upload(name, component).map_err(|error| refused(&error))?;
+        tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin version kept");
+        Ok(view::Uploaded { plugin: info.plugin, version: info.version, size: info.size })
+    }
+
+    fn activate(&self, request: Value) -> Result<Value, Problem> {
+        let hooks = self.hooks()?;
+        let live = hooks.history().last().map(|record| record.chain.clone()).unwrap_or_default();
+        let chain = Self::read_chain(request, &live)?;
+        let record = hooks.activate(wall(), chain).map_err(|error| refused(&error))?;
+        tracing::info!(routers = record.chain.len(), version = record.chain[0].version, "router activated");
+        serde_json::to_value(&record).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+    }
+
+    fn rollback(&self) -> Result<Value, Problem> {
+        let record = self.hooks()?.rollback(wall()).map_err(|error| refused(&error))?;
+        tracing::info!(routers = record.chain.len(), version = record.chain[0].version, "router rolled back");
+        serde_json::to_value(&record).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+    }
+
+    fn metrics(&self) -> String {
+        let mut page = Page::default();
+        self.write_core_metrics(&mut page);
+        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
+        for link in Appliance::links(self) {
+            *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
+        }
+        for ((peer, role, phase), count) in links {
+            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
+        }
+        let counts = &self.core.counts;
+        let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {
+            buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
+        };
+        let seconds: Vec<f64> = TIME_BOUNDS.iter().map(|bound| *bound as f64 / 1e6).collect();
+        let total = counts.commit_us.load(Relaxed) as f64 / 1e6;
+        page.histogram(&metrics::COMMIT_SECONDS, &[], &seconds, &load(&counts.times), total);
+        let sizes: Vec<f64> = SIZE_BOUNDS.iter().map(|bound| *bound as f64).collect();
+        let rows = counts.rows.load(Relaxed) as f64;
+        page.histogram(&metrics::COMMIT_ROWS, &[], &sizes, &load(&counts.sizes), rows);
+        page.put(&metrics::COMMIT_BYTES, &[], counts.octets.load(Relaxed) as f64);
+        page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
+        self.write_hook_metrics(&mut page);
+        page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
+        page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
+        page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
+        page.put(&metrics::RECOVERED, &[], self.recovered as f64);
+        let doors = self.links.doors();
+        page.put(&metrics::CONNECTIONS, &[], doors.connections as f64);
+        page.put(&metrics::TURNED_AWAY, &[], doors.turned_away as f64);
+        page.put(&metrics::BINDS_REFUSED, &[], doors.binds_refused as f64);
+        page.finish()
+    }
+}
