@@ -87,6 +87,10 @@ impl Verifier {
             return true;
         }
         let Ok(permit) = self.running.clone().acquire_owned().await else { return false };
+        // Another bind of the same account may have been verified while this one waited for its turn.
+        if self.is_known(hash, password, now) {
+            return true;
+        }
         let (text, octets) = (hash.to_owned(), password.to_vec());
         let right = tokio::task::spawn_blocking(move || {
             let _permit = permit;
