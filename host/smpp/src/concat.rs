@@ -97,38 +97,68 @@ pub fn cut(data_coding: u8, text: &Bytes, room: usize) -> Vec<Bytes> {
 /// Octets of text in one part with a header of six octets: 153 septets (one an octet here), 134 octets.
 #[must_use]
 pub fn room_in_part(data_coding: u8) -> usize {
+    room_beside(data_coding, 6)
+}
+
+/// Octets of text beside a header of `header` octets: 140 octets on the air are 160 septets.
+fn room_beside(data_coding: u8, header: usize) -> usize {
+    let octets = 140_usize.saturating_sub(header);
     match alphabet(data_coding) {
-        Alphabet::Gsm => 153,
-        Alphabet::Octets | Alphabet::Ucs2 => 134,
+        Alphabet::Gsm => octets * 8 / 7,
+        Alphabet::Octets => octets,
+        Alphabet::Ucs2 => octets / 2 * 2,
     }
 }
 
 /// Octets of text that fit one message without a header.
 #[must_use]
 pub fn room_in_single(data_coding: u8) -> usize {
-    match alphabet(data_coding) {
-        Alphabet::Gsm => 160,
-        Alphabet::Octets | Alphabet::Ucs2 => 140,
-    }
+    room_beside(data_coding, 0)
 }
 
-/// Parts with a user data header (8-bit reference); at most 255 of them.
+/// Cuts a text into at most 255 pieces and numbers them; `None` where there would be more.
+fn numbered(data_coding: u8, text: &Bytes, room: usize) -> Option<(u8, Vec<(u8, Bytes)>)> {
+    let pieces = cut(data_coding, text, room);
+    let total = u8::try_from(pieces.len()).ok()?;
+    Some((total, (1..=total).zip(pieces).collect()))
+}
+
+fn headed(header: &[u8], piece: &[u8]) -> Bytes {
+    let mut part = BytesMut::with_capacity(header.len() + piece.len());
+    part.put_slice(header);
+    part.put_slice(piece);
+    part.freeze()
+}
+
+/// Parts with a user data header (8-bit reference); `None` where more than 255 were needed.
 #[must_use]
 pub fn split_udh(data_coding: u8, text: &Bytes, reference: u8) -> Option<Vec<Bytes>> {
-    let pieces = cut(data_coding, text, room_in_part(data_coding));
-    let total = u8::try_from(pieces.len()).ok()?;
-    Some(
-        pieces
-            .into_iter()
-            .zip(1_u8..)
-            .map(|(piece, number)| {
-                let mut part = BytesMut::with_capacity(6 + piece.len());
-                part.put_slice(&[5, 0, 3, reference, total, number]);
-                part.put_slice(&piece);
-                part.freeze()
-            })
-            .collect(),
-    )
+    let (total, pieces) = numbered(data_coding, text, room_beside(data_coding, 6))?;
+    let part = |(number, piece): (u8, Bytes)| headed(&[5, 0, 3, reference, total, number], &piece);
+    Some(pieces.into_iter().map(part).collect())
+}
+
+/// Parts with a user data header (16-bit reference); `None` where more than 255 were needed.
+#[must_use]
+pub fn split_udh_wide(data_coding: u8, text: &Bytes, reference: u16) -> Option<Vec<Bytes>> {
+    let (total, pieces) = numbered(data_coding, text, room_beside(data_coding, 7))?;
+    let [high, low] = reference.to_be_bytes();
+    let part = |(number, piece): (u8, Bytes)| headed(&[6, 8, 4, high, low, total, number], &piece);
+    Some(pieces.into_iter().map(part).collect())
+}
+
+/// Parts with SAR TLVs: each text with the three TLVs that belong to it; `None` where more than 255 were needed.
+#[must_use]
+pub fn split_sar(data_coding: u8, text: &Bytes, reference: u16) -> Option<Vec<(Bytes, Tlvs)>> {
+    let (total, pieces) = numbered(data_coding, text, room_in_part(data_coding))?;
+    let part = |(number, piece): (u8, Bytes)| {
+        let tlvs = Tlvs::default()
+            .with(tag::SAR_MSG_REF_NUM, &reference.to_be_bytes())
+            .with(tag::SAR_TOTAL_SEGMENTS, &[total])
+            .with(tag::SAR_SEGMENT_SEQNUM, &[number]);
+        (piece, tlvs)
+    };
+    Some(pieces.into_iter().map(part).collect())
 }
 
 #[cfg(test)]
@@ -158,6 +188,51 @@ mod tests {
         for bad in [[5, 0, 3, 1, 2, 3], [5, 0, 3, 1, 0, 0], [5, 0, 3, 1, 2, 0]] {
             assert_eq!(part_of(true, &bad, &Tlvs::default()), None);
         }
+    }
+
+    #[test]
+    fn rooms_of_the_sheet() {
+        let rooms = |coding| [0, 6, 7].map(|header| room_beside(coding, header));
+        assert_eq!(rooms(0), [160, 153, 152]);
+        assert_eq!(rooms(4), [140, 134, 133]);
+        assert_eq!(rooms(8).map(|octets| octets / 2), [70, 67, 66]);
+    }
+
+    #[test]
+    fn parts_say_which_they_are_and_make_up_the_text() {
+        for (coding, unit) in
+            [(0_u8, &b"ab\x1B\x65c"[..]), (4, b"\x00\xFF\x1B"), (8, b"\xD8\x3D\xDE\x00\x00\x41")]
+        {
+            for count in [1, 60, 150] {
+                let text = Bytes::from(unit.repeat(count));
+                let narrow = split_udh(coding, &text, 9).unwrap();
+                let wide = split_udh_wide(coding, &text, 0x0102).unwrap();
+                let sar = split_sar(coding, &text, 0x0102).unwrap();
+                assert_eq!(narrow.iter().map(|part| part.slice(6..)).collect::<Vec<_>>().concat(), text);
+                assert_eq!(wide.iter().map(|part| part.slice(7..)).collect::<Vec<_>>().concat(), text);
+                assert_eq!(sar.iter().map(|(part, _)| part.clone()).collect::<Vec<_>>().concat(), text);
+                if narrow.len() < 2 {
+                    continue;
+                }
+                for (index, part) in narrow.iter().enumerate() {
+                    let found = part_of(true, part, &Tlvs::default()).unwrap();
+                    assert_eq!((found.reference, found.wide), (9, false));
+                    assert_eq!(
+                        (usize::from(found.total), usize::from(found.number)),
+                        (narrow.len(), index + 1)
+                    );
+                }
+                assert!(
+                    wide.iter()
+                        .all(|part| part_of(true, part, &Tlvs::default()).unwrap().reference == 0x0102)
+                );
+                assert!(
+                    sar.iter().all(|(part, tlvs)| part_of(false, part, tlvs).unwrap().reference == 0x0102)
+                );
+            }
+        }
+        assert_eq!(split_udh(0, &Bytes::from(vec![b'a'; 153 * 255 + 1]), 1), None);
+        assert_eq!(split_udh(0, &Bytes::from(vec![b'a'; 153 * 255]), 1).unwrap().len(), 255);
     }
 
     #[test]

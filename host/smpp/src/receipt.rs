@@ -16,17 +16,32 @@ pub const ESM_TYPE: u8 = 0x3C;
 const KEYS: [&[u8]; 8] =
     [b"id:", b"sub:", b"dlvrd:", b"submit date:", b"done date:", b"stat:", b"err:", b"text:"];
 
+/// Whether esm_class says that a message is a receipt or an intermediate notification. Text that only looks like a
+/// receipt is an ordinary message (34 §5.2.12).
+#[must_use]
+pub fn is_receipt(esm_class: u8) -> bool {
+    matches!(esm_class & ESM_TYPE, ESM_RECEIPT | ESM_INTERMEDIATE)
+}
+
 /// What a receipt's text says; every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     /// `id:`.
     pub id: Option<Vec<u8>>,
+    /// `sub:`: parts that were submitted.
+    pub submitted: Option<u16>,
+    /// `dlvrd:`: parts that were delivered.
+    pub delivered: Option<u16>,
+    /// `submit date:`.
+    pub submitted_at: Option<Timestamp>,
     /// `stat:`, or the bare word.
     pub state: Option<ReceiptState>,
     /// `err:`, where it is a number.
     pub error: Option<u16>,
     /// `done date:`.
     pub done_at: Option<Timestamp>,
+    /// `text:`: the first octets of the message.
+    pub text: Option<Vec<u8>>,
 }
 
 fn state_of(word: &[u8]) -> Option<ReceiptState> {
@@ -76,11 +91,16 @@ pub fn parse_text(text: &[u8]) -> Fields {
         let value = text.get(*start..end).unwrap_or_default().trim_ascii();
         let mut words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default();
+        let number = || std::str::from_utf8(first).ok().and_then(|word| word.parse().ok());
         match key {
             0 if !first.is_empty() => fields.id = Some(first.to_vec()),
+            1 => fields.submitted = number(),
+            2 => fields.delivered = number(),
+            3 => fields.submitted_at = time::parse_receipt(first),
             4 => fields.done_at = time::parse_receipt(first),
             5 => fields.state = state_of(first),
-            6 => fields.error = std::str::from_utf8(first).ok().and_then(|word| word.parse().ok()),
+            6 => fields.error = number(),
+            7 => fields.text = Some(value.to_vec()),
             _ => {}
         }
         if *key != 7 {
@@ -194,6 +214,9 @@ mod tests {
         assert_eq!(full.state, Some(ReceiptState::Delivered));
         assert_eq!(full.error, Some(0));
         assert_eq!(time::format_receipt(full.done_at.unwrap()), "2612090931");
+        assert_eq!(time::format_receipt(full.submitted_at.unwrap()), "2612090930");
+        assert_eq!((full.submitted, full.delivered), (Some(1), Some(1)));
+        assert_eq!(full.text.as_deref(), Some(&b"Hello"[..]));
         let capitals = parse_text(b"ID:7 STAT:UNDELIV ERR:0001 TEXT:");
         assert_eq!((capitals.state, capitals.error), (Some(ReceiptState::Undeliverable), Some(1)));
         assert_eq!(parse_text(b"id:7 err: 0 stat:EXPIRED").error, Some(0));
@@ -202,6 +225,7 @@ mod tests {
         assert!(parse_text(b"id:7 done date:180711070003912+ stat:DELIVRD").done_at.is_some());
         let bare = parse_text(b"id:7 sub:000 dlvrd:000 done date:180903120816 DELIVRD err:000 Text:");
         assert_eq!(bare.state, Some(ReceiptState::Delivered));
+        assert_eq!((bare.submitted, bare.delivered, bare.error), (Some(0), Some(0), Some(0)));
         assert_eq!(parse_text(b"id:7 stat:FAILED").state, Some(ReceiptState::Undeliverable));
         let trap = parse_text(b"id:7 stat:DELIVRD err:000 text:id:8 stat:EXPIRED");
         assert_eq!((trap.id.as_deref(), trap.state), (Some(&b"7"[..]), Some(ReceiptState::Delivered)));

@@ -44,6 +44,38 @@ pub fn decode_gsm(octets: &[u8]) -> String {
     text
 }
 
+/// UCS2, in truth UTF-16, big-endian unless a byte order mark says otherwise. Lone surrogates and an odd last octet become
+/// replacement characters.
+#[must_use]
+pub fn decode_ucs2(octets: &[u8]) -> String {
+    let (octets, little) = match octets {
+        [0xFE, 0xFF, rest @ ..] => (rest, false),
+        [0xFF, 0xFE, rest @ ..] => (rest, true),
+        _ => (octets, false),
+    };
+    let units = octets.chunks(2).map(|pair| match pair {
+        [first, second] if little => u16::from_le_bytes([*first, *second]),
+        [first, second] => u16::from_be_bytes([*first, *second]),
+        _ => 0xFFFD,
+    });
+    char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{FFFD}')).collect()
+}
+
+/// The text in the GSM default alphabet, one septet an octet; `None` where a character is not in it.
+#[must_use]
+pub fn encode_gsm(text: &str) -> Option<Vec<u8>> {
+    let mut octets = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        if let Some(at) = BASIC.iter().position(|basic| *basic == character && character != '\u{1B}') {
+            octets.push(at as u8);
+        } else {
+            let septet = (0_u8..0x80).find(|septet| extension(*septet) == Some(character))?;
+            octets.extend([0x1B, septet]);
+        }
+    }
+    Some(octets)
+}
+
 /// How many octets one unit of text takes; what may not be cut apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alphabet {
@@ -59,7 +91,7 @@ pub enum Alphabet {
 #[must_use]
 pub fn alphabet(data_coding: u8) -> Alphabet {
     match data_coding {
-        0x00 | 0x01 | 0x10..=0x13 | 0xF0..=0xF3 => Alphabet::Gsm,
+        0x00 | 0x01 | 0x10..=0x13 | 0xC0..=0xDF | 0xF0..=0xF3 => Alphabet::Gsm,
         0x08 | 0x18..=0x1B | 0xE0..=0xEF => Alphabet::Ucs2,
         _ => Alphabet::Octets,
     }
@@ -76,13 +108,7 @@ pub fn decode(data_coding: u8, octets: &[u8]) -> String {
         0x03 => octets.iter().map(|octet| char::from(*octet)).collect(),
         _ => match alphabet(data_coding) {
             Alphabet::Gsm => decode_gsm(octets),
-            Alphabet::Ucs2 => {
-                let units = octets.chunks(2).map(|pair| match pair {
-                    [high, low] => u16::from_be_bytes([*high, *low]),
-                    _ => 0xFFFD,
-                });
-                char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{FFFD}')).collect()
-            }
+            Alphabet::Ucs2 => decode_ucs2(octets),
             Alphabet::Octets => octets.iter().map(|octet| format!("{octet:02x}")).collect(),
         },
     }
@@ -95,6 +121,29 @@ mod tests {
     #[test]
     fn check_080_five_characters_of_the_gsm_alphabet() {
         assert_eq!(decode(0, &[0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C]), "@£$€[");
+    }
+
+    #[test]
+    fn the_gsm_alphabet_reads_what_it_writes() {
+        let all: String = (0_u8..0x80)
+            .filter(|septet| *septet != 0x1B)
+            .filter_map(|septet| BASIC.get(usize::from(septet)))
+            .chain("\u{0C}^{}\\[~]|€".chars().collect::<Vec<_>>().iter())
+            .collect();
+        assert_eq!(decode_gsm(&encode_gsm(&all).unwrap()), all);
+        assert_eq!(encode_gsm("@£$€["), Some(vec![0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C]));
+        assert_eq!(encode_gsm("ж"), None);
+        assert_eq!(decode_gsm(&[0x41, 0x1B]), "A ");
+        assert_eq!(decode_gsm(&[0x1B, 0x41, 0x80]), " \u{FFFD}");
+    }
+
+    #[test]
+    fn ucs2_in_the_shapes_of_the_field() {
+        assert_eq!(decode(8, &[0xFE, 0xFF, 0x4F, 0x60]), "你");
+        assert_eq!(decode(8, &[0xFF, 0xFE, 0x60, 0x4F]), "你");
+        assert_eq!(decode(8, &[0xD8, 0x3D, 0xDE, 0x00]), "😀");
+        assert_eq!(decode(8, &[0xD8, 0x3D, 0x00, 0x41]), "\u{FFFD}A");
+        assert_eq!(decode(8, &[0xDE, 0x00]), "\u{FFFD}");
     }
 
     #[test]

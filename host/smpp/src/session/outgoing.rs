@@ -244,3 +244,55 @@ fn without_tlvs(response: &Response) -> Option<Response> {
         other @ (Response::Empty | Response::Query(_)) => other,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bind, BindMode, ClientOptions, Frame, Options, Sm};
+
+    fn bound_client(now: Instant) -> Session {
+        let bind = Bind {
+            mode: BindMode::Transceiver,
+            system_id: Bytes::new(),
+            password: Bytes::new(),
+            system_type: Bytes::new(),
+            interface_version: 0x34,
+            addr_ton: 0,
+            addr_npi: 0,
+            address_range: Bytes::new(),
+        };
+        let options = ClientOptions { options: Options::default(), bind, await_outbind: None };
+        let mut session = Session::client(now, options);
+        session.receive(now, b"\0\0\0\x10\x80\0\0\x09\0\0\0\0\0\0\0\x01");
+        while session.poll_event().is_some() {}
+        session.output().clear();
+        session
+    }
+
+    fn numbers_written(session: &mut Session) -> Vec<u32> {
+        let mut output = std::mem::take(session.output());
+        std::iter::from_fn(|| match Frame::cut(&mut output, u32::MAX) {
+            Frame::Whole(header, _) => Some(header.sequence),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn check_112_after_the_last_number_comes_1_and_no_pending_one_is_hit() {
+        let now = Instant::now();
+        let mut session = bound_client(now);
+        let request = Request::SubmitSm(Sm::default());
+        // Numbers 2 and 3 are pending when the numbers begin again.
+        session.request(now, 1, &request).unwrap();
+        session.request(now, 2, &request).unwrap();
+        session.next_sequence = LAST_SEQUENCE - 1;
+        for token in 3..=6 {
+            session.request(now, token, &request).unwrap();
+        }
+        assert_eq!(numbers_written(&mut session), [2, 3, LAST_SEQUENCE - 1, LAST_SEQUENCE, 1, 4]);
+        session.receive(now, b"\0\0\0\x10\x80\0\0\x04\0\0\0\x08\0\0\0\x02");
+        assert!(matches!(session.poll_event(), Some(Event::Answer { token: 1, .. })));
+        assert_eq!(session.close(), [2, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,13 @@
+//! The conformance checklist, as far as codec and session decide it: each test bears the number of its check.
+//!
+//! Checks that need an account, a queue, a clock of its own or a socket are tested where those are.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod bind;
+mod deliver;
+mod framing;
+mod harness;
+mod link;
+mod submit;
+mod vectors;
+mod wire;
