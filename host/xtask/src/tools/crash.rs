@@ -19,6 +19,9 @@ pub(crate) struct Options {
     /// What the appliance does with messages in doubt.
     #[arg(long, value_enum, default_value_t = Uncertain::SendAgain)]
     uncertain: Uncertain,
+    /// A daemon that is built already, instead of building one.
+    #[arg(long)]
+    binary: Option<std::path::PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -33,7 +36,7 @@ enum Uncertain {
 const MOST: usize = 12_000_000;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = Place::prepare("crash-")?;
+    let place = Place::prepare("crash-", options.binary.as_deref())?;
     match crash(&place, options) {
         Ok(()) => Ok(()),
         Err(error) => {

@@ -1,7 +1,7 @@
 //! Where the tools run the appliance.
 
-use anyhow::Result;
-use std::path::PathBuf;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
 use xtask::appliance::Blueprint;
 use xtask::house;
 
@@ -22,9 +22,12 @@ pub(crate) const POLICY: &str =
 impl Place {
     /// Builds the appliance and its guests, and makes a folder on the disk of the build (a memory file system would make
     /// a commit free).
-    pub(crate) fn prepare(name: &str) -> Result<Self> {
+    pub(crate) fn prepare(name: &str, binary: Option<&Path>) -> Result<Self> {
         let component = crate::plugins::build()?.join("prefix_router.wasm");
-        let binary = house::daemon(true)?;
+        let binary = match binary {
+            Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display()))?,
+            None => house::daemon(true)?,
+        };
         let above = house::target().join("runs");
         std::fs::create_dir_all(&above)?;
         let folder = tempfile::Builder::new().prefix(name).tempdir_in(above)?;
