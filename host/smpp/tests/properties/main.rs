@@ -1,0 +1,7 @@
+//! What must hold for every PDU and every stream, tried on many of them.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod generate;
+mod oracle;
+mod roundtrip;
+mod streams;
