@@ -25,8 +25,8 @@ impl Bucket {
         let passed = (now - self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
-        if self.tokens >= 1.0 {
-            self.tokens -= 1.0;
+        if self.tokens >= 1.0 - 1e-6 {
+            self.tokens = (self.tokens - 1.0).max(0.0);
             return Ok(());
         }
         let wait = ((1.0 - self.tokens) / self.per_second).min(3600.0);

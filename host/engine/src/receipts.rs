@@ -82,14 +82,17 @@ impl Engine {
         self.peers.iter().any(|peer| peer.settings.group == group && peer.in_flight > 0)
     }
 
-    /// The oldest uncertain message with the receipt's addresses.
+    /// The uncertain message with the receipt's addresses, if there is exactly one. It is a guess, and the only one there
+    /// is: the answer that named the message was lost. With several candidates it would be a worse one.
     fn find_in_doubt(&self, group: u32, receipt: &Receipt) -> Option<Slot> {
         if self.in_doubt.is_empty() {
             return None;
         }
         let key = self.pairs.key(PeerId(group), &receipt.to, &receipt.from);
-        let id = *self.in_doubt.get(&key)?.first()?;
-        self.ids.get(&self.slab, id)
+        match self.in_doubt.get(&key)?.as_slice() {
+            [id] => self.ids.get(&self.slab, *id),
+            _ => None,
+        }
     }
 
     /// Receipts that came before the answer that names their message.

@@ -1,0 +1,634 @@
+//! The life of messages under everything that goes wrong, from a seed.
+//!
+//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers that come
+//! in any order, late, or never; receipts that overtake their answers; links that drop; clocks that jump; crashes that
+//! lose everything but what was committed. At the end all peers become well-behaved, and then:
+//!
+//! * every message whose submitter was told "accepted" has exactly one final record;
+//! * none is stuck;
+//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again.
+//!
+//! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
+
+use bytes::Bytes;
+use engine::{
+    Answer, Batch, Command, Engine, Event, Handed, Output, PeerSettings, Progress, Recovered, ReplyTo,
+    Settings, Uncertainty,
+};
+use model::{
+    Address, DecidedBy, ErrorClass, Final, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment, Now,
+    Outcome, PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed, Text,
+    Timestamp, Verdict,
+};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+/// What survives a crash.
+#[derive(Default)]
+struct Disk {
+    messages: BTreeMap<MessageId, Arc<Message>>,
+    progress: BTreeMap<MessageId, Progress>,
+    handed: BTreeMap<u64, Vec<Handed>>,
+    finished: BTreeMap<MessageId, Final>,
+    next_id: MessageId,
+    next_handed: u64,
+}
+
+impl Disk {
+    fn commit(&mut self, batch: Batch) {
+        let wrote_ids = !batch.accepted.is_empty() || !batch.handed.is_empty();
+        for message in batch.accepted.into_iter().chain(batch.replaced) {
+            self.messages.insert(message.id, message);
+        }
+        for (id, progress) in batch.progress {
+            self.progress.insert(id, progress);
+        }
+        for (id, ended) in batch.finished {
+            assert!(self.messages.remove(&id).is_some(), "{id:?} ended without being there");
+            self.progress.remove(&id);
+            assert!(self.finished.insert(id, ended).is_none(), "{id:?} ended twice");
+        }
+        for id in batch.dropped {
+            assert!(self.messages.remove(&id).is_some(), "receipt {id:?} dropped twice");
+            self.progress.remove(&id);
+        }
+        if !batch.handed.is_empty() {
+            self.next_handed = batch.handed_seq + 1;
+            assert!(
+                self.handed.insert(batch.handed_seq, batch.handed).is_none(),
+                "a handed row written twice"
+            );
+        }
+        for seq in batch.handed_done {
+            self.handed.remove(&seq);
+        }
+        if wrote_ids {
+            assert!(batch.next_id >= self.next_id, "ids went back");
+            self.next_id = batch.next_id;
+        }
+    }
+}
+
+/// A message on a link, as the peer sees it.
+struct OnLink {
+    link: LinkId,
+    message: Arc<Message>,
+    want_receipt: bool,
+}
+
+/// How a run is made.
+#[derive(Clone, Copy)]
+struct Plan {
+    crashes: bool,
+    drops: bool,
+    silence: bool,
+    uncertainty: Uncertainty,
+    body_cache: usize,
+}
+
+const ACCOUNT: PeerId = PeerId(0);
+const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
+
+struct World {
+    random: Random,
+    plan: Plan,
+    seed: u64,
+    engine: Engine,
+    disk: Disk,
+    out: Output,
+    mono: u64,
+    wall: u64,
+    links: Vec<(LinkId, PeerId)>,
+    next_link: u64,
+    on_links: Vec<OnLink>,
+    /// Unanswered questions of the engine's.
+    loads: Vec<MessageId>,
+    routes: Vec<Arc<Message>>,
+    /// Receipts that peers still have to send: peer, id, message.
+    receipts: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
+    next_peer_id: u64,
+    /// How often each message was taken, by peers in all.
+    taken: HashMap<MessageId, u32>,
+    /// Messages that a doubt or a crash may have doubled.
+    doubted: HashSet<MessageId>,
+    told_accepted: Vec<MessageId>,
+    /// Our receipts that the account has taken, by the message they speak of; the last word only.
+    told_final: HashMap<MessageId, u32>,
+    submitted: u64,
+    wants_final: HashSet<MessageId>,
+    healthy: bool,
+}
+
+impl World {
+    fn new(seed: u64, plan: Plan) -> Self {
+        let mut world = Self {
+            random: Random(seed),
+            plan,
+            seed,
+            engine: Engine::new(Settings::default()),
+            disk: Disk::default(),
+            out: Output::default(),
+            mono: 1_000_000,
+            wall: 1_795_000_000_000,
+            links: Vec::new(),
+            next_link: 1,
+            on_links: Vec::new(),
+            loads: Vec::new(),
+            routes: Vec::new(),
+            receipts: Vec::new(),
+            next_peer_id: 1,
+            taken: HashMap::new(),
+            doubted: HashSet::new(),
+            told_accepted: Vec::new(),
+            told_final: HashMap::new(),
+            submitted: 0,
+            wants_final: HashSet::new(),
+            healthy: false,
+        };
+        world.boot();
+        world
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: Timestamp(self.wall), mono: Moment(self.mono) }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let now = self.now();
+        self.engine.apply(now, event, &mut self.out);
+    }
+
+    /// Starts an engine on what the disk has.
+    fn boot(&mut self) {
+        let settings =
+            Settings { seed: self.random.next(), body_cache: self.plan.body_cache, ..Settings::default() };
+        self.engine = Engine::new(settings);
+        self.out = Output::default();
+        self.links.clear();
+        self.loads.clear();
+        self.routes.clear();
+        let mut account = PeerSettings::new(ACCOUNT);
+        account.addressee = true;
+        account.receipts = false;
+        account.uncertainty = Uncertainty::SendAgain;
+        account.retry = vec![Duration::from_secs(2)];
+        self.apply(Event::Peer(account));
+        for peer in PEERS {
+            let mut settings = PeerSettings::new(peer);
+            settings.uncertainty = self.plan.uncertainty;
+            settings.uncertain_limit = Duration::from_secs(600);
+            settings.receipt_limit = Duration::from_secs(3600);
+            settings.retry = vec![Duration::from_secs(1), Duration::from_secs(5)];
+            settings.receipts = peer != PEERS[2];
+            settings.rate = (peer == PEERS[1]).then_some(50.0);
+            settings.group = 7;
+            self.apply(Event::Peer(settings));
+        }
+        let mut newest: HashMap<MessageId, (Handed, u64)> = HashMap::new();
+        for (seq, row) in &self.disk.handed {
+            for handed in row {
+                newest.insert(handed.id, (*handed, *seq));
+            }
+        }
+        let found: Vec<Recovered> = self
+            .disk
+            .messages
+            .iter()
+            .map(|(id, message)| Recovered {
+                message: Message::clone(message),
+                progress: self.disk.progress.get(id).cloned(),
+                handed: newest.get(id).map(|(handed, _)| *handed),
+                handed_seq: newest.get(id).map_or(0, |(_, seq)| *seq),
+            })
+            .collect();
+        let now = self.now();
+        for one in found {
+            self.engine.recover(now, one, &mut self.out);
+        }
+        let rows: Vec<u64> = self.disk.handed.keys().copied().collect();
+        self.engine.recovered(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+    }
+
+    /// Loses everything but the disk.
+    fn crash(&mut self) {
+        for flight in std::mem::take(&mut self.on_links) {
+            self.doubted.insert(flight.message.id);
+        }
+        // What was taken and whose outcome had not been committed is in doubt too.
+        for id in self.disk.handed.values().flatten().map(|handed| handed.id) {
+            self.doubted.insert(id);
+        }
+        self.boot();
+    }
+
+    /// Writes what has gathered, and lets its commands leave.
+    fn commit(&mut self) {
+        let now = self.now();
+        self.engine.settle(now, &mut self.out);
+        if self.out.is_empty() {
+            return;
+        }
+        self.engine.seal(&mut self.out);
+        let Output { batch, commands } = std::mem::take(&mut self.out);
+        self.disk.commit(batch);
+        for command in commands {
+            match command {
+                Command::Send { link, message, want_receipt, .. } => {
+                    if self.links.iter().any(|(known, _)| *known == link) {
+                        self.on_links.push(OnLink { link, message, want_receipt });
+                    } else {
+                        // Its link went first: the engine cannot know that it was never written.
+                        self.doubted.insert(message.id);
+                    }
+                }
+                Command::Answer { answer, .. } => match answer {
+                    Answer::Accepted(id) => self.told_accepted.push(id),
+                    Answer::Refused(refusal) => {
+                        assert!(!matches!(refusal, Refusal::Internal), "an internal fault");
+                    }
+                    _ => {}
+                },
+                Command::Load { ids } => self.loads.extend(ids),
+                Command::Reroute { message } => self.routes.push(message),
+                Command::Ask { id, message, .. } => {
+                    let known = self.taken.get(&message.id).is_some_and(|count| *count > 0);
+                    let receipt = known.then(|| {
+                        self.receipt_of(&message, PeerMessageId::default(), ReceiptState::Delivered)
+                    });
+                    self.apply(Event::Told { id, receipt });
+                }
+                Command::LookUp { .. } => {}
+            }
+        }
+    }
+
+    fn receipt_of(&self, message: &Message, id: PeerMessageId, state: ReceiptState) -> Receipt {
+        Receipt {
+            id,
+            state,
+            intermediate: false,
+            error: 0,
+            network_error: None,
+            done_at: Some(Timestamp(self.wall)),
+            from: message.destination.value.clone(),
+            to: message.source.value.clone(),
+        }
+    }
+
+    fn link_up(&mut self, peer: PeerId) {
+        let link = LinkId(self.next_link);
+        self.next_link += 1;
+        self.links.push((link, peer));
+        let window = 1 + self.random.below(8) as u32;
+        self.apply(Event::LinkUp { link, peer, window });
+    }
+
+    fn link_down(&mut self, index: usize) {
+        let (link, _) = self.links.remove(index);
+        let (gone, kept): (Vec<OnLink>, Vec<OnLink>) =
+            std::mem::take(&mut self.on_links).into_iter().partition(|flight| flight.link == link);
+        self.on_links = kept;
+        for flight in gone {
+            // Written, and nobody will ever know; the peer may have taken it all the same.
+            self.doubted.insert(flight.message.id);
+            if self.random.chance(50) {
+                self.take(&flight);
+            }
+        }
+        self.apply(Event::LinkDown { link });
+    }
+
+    /// The peer takes a message; gives back its id for it.
+    fn take(&mut self, flight: &OnLink) -> PeerMessageId {
+        let id = PeerMessageId::new(format!("p{}", self.next_peer_id).as_bytes());
+        self.next_peer_id += 1;
+        if let Kind::Receipt(text) = &flight.message.kind {
+            if !text.intermediate {
+                *self.told_final.entry(text.of).or_default() += 1;
+            }
+            return id;
+        }
+        *self.taken.entry(flight.message.id).or_default() += 1;
+        if flight.want_receipt {
+            let peer = self.links.iter().find(|(link, _)| *link == flight.link).map(|(_, peer)| *peer);
+            let peer = peer.unwrap_or(PEERS[0]);
+            self.receipts.push((peer, id.clone(), flight.message.clone()));
+        }
+        id
+    }
+
+    fn answer(&mut self, index: usize) {
+        let flight = self.on_links.swap_remove(index);
+        let (link, id) = (flight.link, flight.message.id);
+        let kind = if self.healthy { 100 } else { self.random.below(100) };
+        let outcome = match kind {
+            0..8 => Outcome::Refused { class: ErrorClass::Throttled, code: 0x58, taken: Vec::new() },
+            8..16 => Outcome::Refused { class: ErrorClass::Temporary, code: 8, taken: Vec::new() },
+            // An ESME that refuses a receipt for good has been told; only the others must be told again.
+            16..20 if flight.message.kind == Kind::Text => {
+                Outcome::Refused { class: ErrorClass::Permanent, code: 0x0B, taken: Vec::new() }
+            }
+            20..24 => Outcome::NotSent,
+            24..32 if self.plan.silence => {
+                self.doubted.insert(id);
+                if self.random.chance(50) {
+                    self.take(&flight);
+                }
+                Outcome::Unanswered { taken: Vec::new() }
+            }
+            _ => {
+                let peer_id = self.take(&flight);
+                // A receipt that overtakes its answer.
+                if self.random.chance(20) && !self.receipts.is_empty() {
+                    let last = self.receipts.len() - 1;
+                    self.send_receipt(last);
+                }
+                Outcome::Accepted { ids: vec![peer_id] }
+            }
+        };
+        self.apply(Event::Outcome { link, id, outcome });
+    }
+
+    fn send_receipt(&mut self, index: usize) {
+        let (peer, id, message) = self.receipts.swap_remove(index);
+        // On another bind of the same group, now and then.
+        let peer = if self.random.chance(30) { PEERS[self.random.below(2)] } else { peer };
+        let state = if self.healthy || self.random.chance(80) {
+            ReceiptState::Delivered
+        } else {
+            ReceiptState::Undeliverable
+        };
+        let receipt = self.receipt_of(&message, id, state);
+        let twice = self.random.chance(10);
+        let reply = ReplyTo { link: LinkId(0), token: 0 };
+        if twice {
+            self.apply(Event::Receipt { peer, receipt: receipt.clone(), reply });
+        }
+        self.apply(Event::Receipt { peer, receipt, reply });
+    }
+
+    fn submit(&mut self) {
+        let mut legs = Vec::new();
+        for _ in 0..=self.random.below(2) {
+            let mut leg = Leg::to(PEERS[self.random.below(3)]);
+            leg.rank = self.random.below(2) as u8;
+            leg.longest_wait = self.random.chance(20).then(|| Duration::from_secs(3));
+            legs.push(leg);
+        }
+        let verdict = if self.random.chance(5) {
+            Verdict::Hold(Timestamp(self.wall + 5_000))
+        } else {
+            Verdict::Forward(legs)
+        };
+        let receipts = if self.random.chance(60) { ReceiptRequest::FINAL } else { ReceiptRequest::NONE };
+        let message = Message {
+            id: MessageId(0),
+            kind: Kind::Text,
+            origin: ACCOUNT,
+            source: Address::international("10655"),
+            destination: Address::international(&format!("861{}", self.random.below(50))),
+            service_type: Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::new(self.random.below(4) as u8),
+            receipts,
+            replace_if_present: self.random.chance(2),
+            text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
+            tlvs: Bytes::new(),
+            accepted_at: Timestamp(0),
+            scheduled: self.random.chance(10).then(|| Timestamp(self.wall + 4_000)),
+            expires_at: Timestamp(self.wall + 3_000_000 + self.random.below(10_000_000) as u64),
+            routed: Routed {
+                verdict,
+                by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
+                note: None,
+            },
+        };
+        self.submitted += 1;
+        let reply = ReplyTo { link: LinkId(0), token: self.submitted };
+        self.apply(Event::Accept { message: Box::new(message), reply });
+    }
+
+    fn some_request(&mut self) {
+        let Some(id) = self.told_accepted.last().copied() else { return };
+        let reply = ReplyTo { link: LinkId(0), token: 0 };
+        let source = Some(Address::international("10655"));
+        let event = match self.random.below(4) {
+            0 => Event::Cancel { origin: ACCOUNT, id, source, reply },
+            1 => Event::Query { origin: ACCOUNT, id, source, reply },
+            2 => Event::Replace {
+                origin: ACCOUNT,
+                id,
+                source: Address::international("10655"),
+                text: Text { octets: Bytes::from_static(b"new text"), ..Text::default() },
+                scheduled: None,
+                expires_at: None,
+                receipts: ReceiptRequest::FINAL,
+                reply,
+            },
+            _ => Event::CancelMatching {
+                origin: ACCOUNT,
+                source: Address::international("10655"),
+                destination: Address::international("8617"),
+                service_type: Bytes::new(),
+                reply,
+            },
+        };
+        self.apply(event);
+    }
+
+    fn answer_questions(&mut self) {
+        let loads = std::mem::take(&mut self.loads);
+        for id in loads {
+            let message = self.disk.messages.get(&id).cloned();
+            self.apply(Event::Loaded { id, message });
+        }
+        for message in std::mem::take(&mut self.routes) {
+            let routed = Routed {
+                verdict: Verdict::Forward(vec![Leg::to(PEERS[self.random.below(3)])]),
+                ..message.routed.clone()
+            };
+            self.apply(Event::Rerouted { id: message.id, routed });
+        }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..30 => self.submit(),
+            30..55 if !self.on_links.is_empty() => {
+                let index = self.random.below(self.on_links.len());
+                self.answer(index);
+            }
+            55..65 if !self.receipts.is_empty() => {
+                let index = self.random.below(self.receipts.len());
+                self.send_receipt(index);
+            }
+            65..70 => {
+                let peer = [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]][self.random.below(4)];
+                if self.links.iter().filter(|(_, of)| *of == peer).count() < 3 {
+                    self.link_up(peer);
+                }
+            }
+            70..72 if self.plan.drops && !self.links.is_empty() => {
+                let index = self.random.below(self.links.len());
+                self.link_down(index);
+            }
+            72..74 if self.plan.crashes => self.crash(),
+            74..76 => self.some_request(),
+            76..78 => {
+                let jump = self.random.below(7_200_000) as u64;
+                self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
+            }
+            78..86 => self.answer_questions(),
+            _ => {
+                let step = self.random.below(1_500) as u64;
+                self.mono += step;
+                self.wall += step;
+            }
+        }
+        if self.random.chance(60) {
+            self.commit();
+        } else {
+            let now = self.now();
+            self.engine.settle(now, &mut self.out);
+        }
+        for id in &self.told_accepted {
+            if let Some(message) = self.disk.messages.get(id)
+                && message.receipts.any()
+            {
+                self.wants_final.insert(*id);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.healthy = true;
+        for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
+            self.link_up(peer);
+        }
+        for _ in 0..60_000 {
+            self.answer_questions();
+            while !self.on_links.is_empty() {
+                self.answer(0);
+            }
+            while !self.receipts.is_empty() {
+                self.send_receipt(0);
+            }
+            self.commit();
+            if self.engine.live() == 0 && self.out.is_empty() {
+                break;
+            }
+            // To the next thing that waits, and a little at a time.
+            let next =
+                self.engine.deadline().map_or(1_000, |at| at.0.saturating_sub(self.mono).clamp(1, 60_000));
+            let quiet = self.on_links.is_empty() && self.loads.is_empty() && self.routes.is_empty();
+            let next = if quiet { next.max(10_000) } else { next };
+            self.mono += next;
+            self.wall += next;
+        }
+        let seed = self.seed;
+        assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
+        assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
+        assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
+        assert!(self.disk.handed.is_empty(), "seed {seed}: {} handed rows are left", self.disk.handed.len());
+        for id in &self.told_accepted {
+            let ended = self.disk.finished.get(id);
+            let ended =
+                ended.unwrap_or_else(|| panic!("seed {seed}: {id:?} was accepted and has no final record"));
+            let taken = self.taken.get(id).copied().unwrap_or(0);
+            // Doubt may be settled by a receipt that names the same two addresses and not the message itself.
+            if matches!(ended.state, FinalState::Delivered | FinalState::Relayed)
+                && !self.doubted.contains(id)
+            {
+                assert!(taken > 0, "seed {seed}: {id:?} is called {:?} and no peer has it", ended.state);
+            }
+            if !self.doubted.contains(id) {
+                assert!(taken <= 1, "seed {seed}: {id:?} went out {taken} times without a doubt");
+            }
+        }
+        let unique: HashSet<_> = self.told_accepted.iter().collect();
+        assert_eq!(unique.len(), self.told_accepted.len(), "seed {seed}: an id was given out twice");
+        for (of, count) in &self.told_final {
+            assert!(
+                *count == 1 || self.plan.crashes || self.plan.drops || self.plan.silence,
+                "seed {seed}: {count} final receipts for {of:?}"
+            );
+        }
+        for id in &self.wants_final {
+            assert!(
+                self.told_final.contains_key(id),
+                "seed {seed}: {id:?} ended and its submitter was not told"
+            );
+        }
+    }
+}
+
+fn run(plan: Plan, seeds: u64) {
+    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
+        let mut world = World::new(seed, plan);
+        for _ in 0..400 {
+            world.step();
+        }
+        world.commit();
+        world.finish();
+    }
+}
+
+const CALM: Plan = Plan {
+    crashes: false,
+    drops: false,
+    silence: false,
+    uncertainty: Uncertainty::SendAgain,
+    body_cache: 1 << 20,
+};
+
+#[test]
+fn without_doubt_every_message_goes_out_exactly_once() {
+    run(CALM, 400);
+}
+
+#[test]
+fn content_that_is_read_back_changes_nothing() {
+    run(Plan { body_cache: 0, ..CALM }, 400);
+}
+
+#[test]
+fn links_that_drop_lose_nothing() {
+    run(Plan { drops: true, silence: true, ..CALM }, 400);
+}
+
+#[test]
+fn crashes_lose_nothing() {
+    run(Plan { crashes: true, ..CALM }, 400);
+}
+
+#[test]
+fn all_at_once_with_each_remedy_for_doubt() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            run(Plan { crashes: true, drops: true, silence: true, uncertainty, body_cache }, 120);
+        }
+    }
+}
