@@ -2,5 +2,6 @@
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
 pub mod appliance;
+pub mod guest;
 pub mod house;
 pub mod load;

@@ -24,6 +24,8 @@ enum Task {
     Test,
     /// Run the load generator's source against its sink, without an appliance: what the measuring tools can do.
     Load(tools::load::Options),
+    /// Exchange the router under full load, and check that nobody notices.
+    Swap(tools::swap::Options),
     /// Print one table of what the appliance does and what it costs (release build, one run).
     Bench(tools::bench::Options),
     /// Kill the appliance under full load, again and again, and check that nothing is lost.
@@ -38,6 +40,7 @@ fn main() -> anyhow::Result<()> {
         Task::Setup => tools::setup::run()?,
         Task::Test => tools::test::run()?,
         Task::Load(options) => tools::load::run(&options)?,
+        Task::Swap(options) => tools::swap::run(&options)?,
         Task::Bench(options) => tools::bench::run(&options)?,
         Task::Crash(options) => tools::crash::run(&options)?,
     }

@@ -8,6 +8,7 @@
 //! was answered, when, and how often it arrived.
 
 mod histogram;
+mod probe;
 mod processor;
 mod sink;
 mod source;
@@ -16,6 +17,7 @@ mod tally;
 mod wire;
 
 pub use histogram::Histogram;
+pub use probe::Probe;
 pub use processor::{resident, this_thread, thread_times};
 pub use sink::{Sink, SinkOptions, SinkReport};
 pub use source::{Source, SourceOptions, SourceReport};

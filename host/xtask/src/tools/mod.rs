@@ -6,4 +6,5 @@ pub(crate) mod load;
 mod place;
 mod random;
 pub(crate) mod setup;
+pub(crate) mod swap;
 pub(crate) mod test;
