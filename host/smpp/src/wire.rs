@@ -34,6 +34,7 @@ impl Reader {
         self.body
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, BodyError> {
         let octet = *self.body.first().ok_or(SHORT)?;
         bytes::Buf::advance(&mut self.body, 1);
@@ -46,6 +47,7 @@ impl Reader {
         Ok(u32::from_be_bytes(octets))
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<Bytes, BodyError> {
         if count > self.body.len() {
             return Err(SHORT);
@@ -54,6 +56,7 @@ impl Reader {
     }
 
     /// The length of the C-octet string that comes next, without its NUL. Looks no further than `limit`.
+    #[inline]
     fn c_length(&self, limit: usize, status: Status, what: &'static str) -> Result<usize, BodyError> {
         let field = self.body.get(..limit).unwrap_or(&self.body);
         match field.iter().position(|octet| *octet == 0) {
@@ -72,6 +75,7 @@ impl Reader {
     }
 
     /// A C-octet string of at most `limit` octets, the NUL among them.
+    #[inline]
     pub(crate) fn c_string(
         &mut self,
         limit: usize,
@@ -84,6 +88,7 @@ impl Reader {
         Ok(value)
     }
 
+    #[inline]
     pub(crate) fn address(
         &mut self,
         limit: usize,
@@ -106,12 +111,14 @@ const NO_NUL: BodyError =
 
 /// Writes a C-octet string, cut to what the field may hold: whatever comes in here, the PDU stays whole. That nothing
 /// has to be cut is what [`fits`] is for.
+#[inline]
 pub(crate) fn put_c_string(out: &mut BytesMut, value: &[u8], limit: usize) {
     let end = value.iter().position(|octet| *octet == 0).unwrap_or(value.len()).min(limit - 1);
     out.put_slice(value.get(..end).unwrap_or_default());
     out.put_u8(0);
 }
 
+#[inline]
 pub(crate) fn put_address(out: &mut BytesMut, address: &model::Address, limit: usize) {
     out.put_u8(address.ton);
     out.put_u8(address.npi);

@@ -85,6 +85,7 @@ pub struct Header {
 impl Header {
     /// Reads a header, if all of it is there.
     #[must_use]
+    #[inline]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; HEADER_LENGTH] = octets.get(..HEADER_LENGTH)?.try_into().ok()?;
         let word =
@@ -97,6 +98,7 @@ impl Header {
         })
     }
 
+    #[inline]
     pub(crate) fn put(out: &mut BytesMut, command: CommandId, status: Status, sequence: u32) -> usize {
         let start = out.len();
         out.put_u32(0);
@@ -106,6 +108,7 @@ impl Header {
         start
     }
 
+    #[inline]
     pub(crate) fn close(out: &mut BytesMut, start: usize) {
         let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
         if let Some(field) = out.get_mut(start..start + 4) {

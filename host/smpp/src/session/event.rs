@@ -6,7 +6,7 @@ use bytes::Bytes;
 /// Something the owner must know.
 #[derive(Debug)]
 pub enum Event {
-    /// Server: a bind to judge, by [`Session::accept_bind`] or [`Session::refuse_bind`].
+    /// Server: a bind to judge, by [`Session::accept_bind`](crate::Session::accept_bind) or [`Session::refuse_bind`](crate::Session::refuse_bind).
     Bind(Bind),
     /// Client: the bind was accepted.
     Bound {
@@ -19,7 +19,7 @@ pub enum Event {
     BindRefused(Status),
     /// Client: the SMSC asked us to bind, with the right password; our bind has been sent.
     Outbind(Outbind),
-    /// A request to answer with [`Session::respond`].
+    /// A request to answer with [`Session::respond`](crate::Session::respond).
     Request {
         /// The number to answer with.
         sequence: u32,
@@ -46,7 +46,7 @@ pub enum Event {
     Alert(AlertNotification),
     /// Something odd, for the log.
     Noted(Note),
-    /// The session has ended: write what is in [`Session::output`], then close the connection.
+    /// The session has ended: write what is in [`Session::output`](crate::Session::output), then close the connection.
     Closing(CloseReason),
 }
 

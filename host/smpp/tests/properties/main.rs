@@ -3,5 +3,6 @@
 
 mod generate;
 mod oracle;
+mod pair;
 mod roundtrip;
 mod streams;
