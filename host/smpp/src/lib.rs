@@ -6,7 +6,7 @@
 //! is due. So a test plays a day of a link in a millisecond, and a fault is a list of inputs.
 //!
 //! Below the session stand the codec ([`Frame`], [`Request`], [`Response`], [`Tlvs`], [`Status`]) and the field formats
-//! that SMPP borrows from elsewhere: [`time`]s, [`receipt`]s, the GSM alphabet ([`text`]), user data headers ([`concat`]),
+//! that SMPP borrows from elsewhere: [`time`]s, [`receipt`]s, the GSM alphabet ([`text`]), user data headers ([`mod@concat`]),
 //! message ids in the forms of the field ([`message_id`]).
 //!
 //! # What it promises
