@@ -59,6 +59,12 @@ impl Blueprint {
         })
     }
 
+    /// Ports that people remember, instead of free ones.
+    pub fn ports(&mut self, smpp: u16, http: u16) -> &mut Self {
+        (self.smpp, self.http) = (smpp, http);
+        self
+    }
+
     /// Adds keys to the listener.
     pub fn listener(&mut self, keys: &str) -> &mut Self {
         self.listener.push_str(keys);
@@ -319,6 +325,11 @@ impl Appliance {
         rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
         ensure!(self.log.wait_for_end(PATIENCE), "it did not stop within {PATIENCE:?}:\n{}", self.log(20));
         Ok((self.process.wait()?, self.blueprint.clone()))
+    }
+
+    /// Waits until it ends by itself, for as long as that takes.
+    pub fn wait_for_end(&self) {
+        while !self.log.wait_for_end(Duration::from_secs(3600)) {}
     }
 
     /// Whether the process has ended, and how.

@@ -16,6 +16,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// See it work: an appliance, a sample ESME, a sample peer, and the router exchanged while traffic flows.
+    Demo(tools::demo::Options),
     /// Build the plugins into target/plugins.
     Plugins,
     /// Install what the behaviour tests need beside Rust; does nothing when it is there.
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         Task::Plugins => {
             println!("plugins: in {}", plugins::build()?.display());
         }
+        Task::Demo(options) => tools::demo::run(&options)?,
         Task::Setup => tools::setup::run()?,
         Task::Test => tools::test::run()?,
         Task::Load(options) => tools::load::run(&options)?,

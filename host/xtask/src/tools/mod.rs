@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod crash;
+pub(crate) mod demo;
 pub(crate) mod load;
 mod place;
 mod random;

@@ -1,0 +1,146 @@
+//! `cargo xtask demo`: an appliance at work, with something to look at.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use xtask::appliance::{Appliance, Blueprint, PASSWORD};
+use xtask::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Stop, Tally};
+use xtask::{guest, house};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Stop at the end instead of running until Ctrl-C.
+    #[arg(long)]
+    exit: bool,
+    /// A daemon that is built already, instead of building one.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+/// Messages a second of the sample ESME.
+const RATE: f64 = 200.0;
+
+const FIRST: &str =
+    "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"the first policy: everything upstream\"\n";
+const SECOND: &str = "# Premium numbers are refused; the rest goes upstream.\n\
+    [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"premium\"\n\n\
+    [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"the second policy: no premium numbers\"\n";
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    println!("demo: building the guests and the appliance (the first time takes some minutes)");
+    let component = crate::plugins::build()?.join("prefix_router.wasm");
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => house::daemon(true)?,
+    };
+    let folder = house::target().join("demo");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    let tally = Arc::new(Tally::new(4_000_000));
+    let peer = SinkOptions { receipts: true, ..SinkOptions::default() };
+    let sink = Sink::start(peer, &tally)?;
+    let mut blueprint = Blueprint::new(&binary, &folder)?;
+    if [2775, 8080].iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()) {
+        blueprint.ports(2775, 8080);
+    }
+    blueprint.account("demo", "window = 1000").peer("upstream", sink.address(), "links = 2\nwindow = 100");
+    let appliance = blueprint.router(&component, FIRST)?.start()?;
+    println!("demo: the appliance is up: SMPP on {}, HTTP on {}", appliance.smpp(), blueprint.http());
+
+    let mut ask = SourceOptions::new(appliance.smpp(), "demo", PASSWORD);
+    (ask.connections, ask.window, ask.rate, ask.receipts, ask.reconnect) = (2, 100, Some(RATE), true, true);
+    let source = Source::start(&ask, &tally)?;
+    println!(
+        "demo: a sample ESME submits {RATE} messages a second, a sample peer takes them and sends receipts"
+    );
+    let pause = Stop::default();
+    pause.pause(Duration::from_secs(2));
+    let before = version(&appliance)?;
+    println!(
+        "demo: {} submitted, {} at the peer; now the router is exchanged",
+        tally.accepted_so_far(),
+        tally.arrived_so_far()
+    );
+
+    let new = guest::variant(&std::fs::read(&component)?, "demo");
+    let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &new)?;
+    let activate = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": SECOND });
+    appliance.ask("POST", "/v1/hooks/router/activate", activate.to_string().as_bytes())?;
+    println!("demo: version {before} has made room for {}, without a restart", uploaded["version"]);
+    pause.pause(Duration::from_secs(1));
+
+    let mut probe = Probe::bind(appliance.smpp(), "demo", PASSWORD, "900", false)?;
+    if let Err(status) = probe.submit(1)? {
+        println!("demo: a message to a premium number is refused now (command status {status:#x})");
+    }
+    let mut probe = Probe::bind(appliance.smpp(), "demo", PASSWORD, "861", false)?;
+    let id = probe.submit(9_999_999_999)?.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?;
+    let path = format!("/v1/messages/{id}");
+    let trace = appliance.wait_until(Duration::from_secs(10), &path, |trace| {
+        trace["steps"].as_array().is_some_and(|steps| steps.len() > 1)
+    })?;
+    println!("demo: what became of message {id}:\n{trace:#}");
+
+    if options.exit {
+        source.stop();
+        let report = source.join()?;
+        wait_for_all(&tally)?;
+        let (status, _) = appliance.stop()?;
+        sink.stop()?;
+        let sums = tally.accounts();
+        println!(
+            "demo: {} messages submitted, {} at the peer, {} missing; answers within {:?} (p99); {} receipts came back before it left",
+            sums.accepted,
+            sums.arrived,
+            sums.missing,
+            report.answers.quantile(0.99),
+            report.receipts
+        );
+        ensure!(status.success(), "the appliance stopped with {status}");
+        ensure!(sums.missing == 0 && sums.refused == 0, "{sums:?}");
+        return Ok(());
+    }
+    let (token, http) = (appliance.blueprint().data().join("token"), blueprint.http());
+    println!("\nIt goes on until Ctrl-C. To look further:\n");
+    println!("  TOKEN=$(cat {})", token.display());
+    for (path, what) in [
+        ("/v1/status", "how it is"),
+        ("/v1/queues", "what waits, and for what"),
+        ("/v1/links", "who is connected"),
+        (path.as_str(), "one message's story"),
+        ("/v1/plugins", "who decides"),
+        ("/metrics", "for Prometheus"),
+    ] {
+        println!("  curl -s -H \"Authorization: Bearer $TOKEN\" http://{http}{path}   # {what}");
+    }
+    println!(
+        "  curl -s -X POST -H \"Authorization: Bearer $TOKEN\" http://{http}/v1/hooks/router/rollback   # the first router again"
+    );
+    println!(
+        "\n  an ESME of yours: {} system_id demo, password {PASSWORD}; log: {}",
+        appliance.smpp(),
+        folder.join("switchyard.log").display()
+    );
+    appliance.wait_for_end();
+    Ok(())
+}
+
+fn version(appliance: &Appliance) -> Result<String> {
+    let plugins = appliance.get("/v1/plugins")?;
+    Ok(plugins["bindings"][0]["chain"][0]["version"].as_str().context("no router is bound")?.to_owned())
+}
+
+fn wait_for_all(tally: &Tally) -> Result<()> {
+    let pause = Stop::default();
+    for _ in 0..200 {
+        if tally.arrived_so_far() >= tally.accepted_so_far() {
+            return Ok(());
+        }
+        pause.pause(Duration::from_millis(50));
+    }
+    anyhow::bail!("not everything arrived: {:?}", tally.accounts())
+}
