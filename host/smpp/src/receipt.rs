@@ -229,6 +229,9 @@ mod tests {
         assert_eq!(parse_text(b"id:7 stat:FAILED").state, Some(ReceiptState::Undeliverable));
         let trap = parse_text(b"id:7 stat:DELIVRD err:000 text:id:8 stat:EXPIRED");
         assert_eq!((trap.id.as_deref(), trap.state), (Some(&b"7"[..]), Some(ReceiptState::Delivered)));
+        let silent = parse_text(b"id:7 err:000 text:stat:EXPIRED done date:2611200931");
+        assert_eq!((silent.state, silent.done_at), (None, None), "that is the message's own");
+        assert_eq!(parse_text(b"msgid:9 id:7 stat:DELIVRD").id.as_deref(), Some(&b"7"[..]));
         assert_eq!(parse_text(b""), Fields::default());
         assert_eq!(parse_text(&[0xFF; 300]), Fields::default());
     }

@@ -136,6 +136,8 @@ mod tests {
         assert_eq!(parse(b"000000010000000R", NOW), Ok(Some(Timestamp(NOW.0 + 3_600_000))));
         let end = parse(b"261231235959032+", NOW).unwrap().unwrap();
         assert_eq!(format(end), "261231155959000+");
+        let west = parse(b"261231235959032-", NOW).unwrap().unwrap();
+        assert_eq!(format(west), "270101075959000+");
         assert_eq!(parse(b"abc", NOW), Err(TimeError));
         assert_eq!(parse(b"00000001000000000000", NOW), Err(TimeError));
         assert_eq!(parse(b"260231120000000+", NOW), Err(TimeError), "there is no 31 February");

@@ -119,9 +119,8 @@ impl Session {
             _ if matches!(self.state, SessionState::PeerUnbinding { .. }) => {
                 self.note("request after unbind", header);
             }
-            _ if self.unanswered_in < self.options.window_in && self.backlog.is_empty() => {
-                self.message_request(header, body);
-            }
+            // Those that wait have filled the window before anything new is looked at, so nothing is overtaken here.
+            _ if self.unanswered_in < self.options.window_in => self.message_request(header, body),
             _ if self.options.when_full == WhenFull::Throttle => {
                 self.note("over the window", header);
                 self.answer(header, Status::RTHROTTLED);

@@ -178,9 +178,6 @@ impl Session {
             match timer {
                 Timer::Init => self.end(CloseReason::NoBind),
                 // While we do not read, silence is our doing: the peer is not to be judged by it.
-                Timer::Partial if !self.wants_input() => {
-                    self.timers.set_after(Timer::Partial, now, self.options.partial_timeout);
-                }
                 Timer::Enquire if !self.wants_input() => {
                     self.watch.heard(now);
                     self.watch_from(now);

@@ -81,6 +81,19 @@ fn check_048_an_old_unanswered_enquiry_is_not_counted_after_other_traffic() {
 }
 
 #[test]
+fn check_048_misses_count_in_a_row_only() {
+    let mut bench = Bench::bound_server(BindMode::Transceiver, options());
+    for _ in 0..4 {
+        bench.wait(options().enquire_interval);
+        enquiry(&mut bench);
+        bench.wait(options().enquire_timeout);
+        let second = enquiry(&mut bench);
+        bench.take(&raw(0x8000_0015, 0, second, &[]));
+    }
+    assert!(!bench.is_closed());
+}
+
+#[test]
 fn check_049_silence_ends_it_and_gives_back_what_was_under_way() {
     let options = Options { response_timeout: Duration::from_secs(3600), ..options() };
     let mut bench = Bench::bound_client(BindMode::Transceiver, options.clone());
@@ -193,6 +206,17 @@ fn check_056_nobody_answers_our_unbind() {
     let mut bench = Bench::bound_client(BindMode::Transceiver, options());
     bench.session.unbind(bench.now);
     bench.wait(options().unbind_timeout);
+    assert!(matches!(bench.events().as_slice(), [Event::Closing(CloseReason::Unbound)]));
+}
+
+#[test]
+fn check_056_only_an_answer_to_the_unbind_ends_it() {
+    let mut bench = Bench::bound_client(BindMode::Transceiver, options());
+    bench.session.unbind(bench.now);
+    let (_, _, sequence) = bench.heads()[0];
+    bench.take(&raw(0x8000_0004, 0, sequence, b"1\0"));
+    assert_eq!(bench.only_notes().len(), 1);
+    bench.take(&raw(0x8000_0000, 3, sequence, &[]));
     assert!(matches!(bench.events().as_slice(), [Event::Closing(CloseReason::Unbound)]));
 }
 

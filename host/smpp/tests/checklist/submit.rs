@@ -208,7 +208,7 @@ fn check_076_a_header_longer_than_the_text() {
 
 #[test]
 fn check_077_part_numbers_without_sense() {
-    for (total, number) in [(2, 3), (0, 0), (0, 1), (2, 0)] {
+    for (total, number) in [(2, 3), (0, 0), (0, 1), (2, 0), (1, 1)] {
         assert_eq!(concat::part_of(true, &[5, 0, 3, 1, total, number], &Tlvs::default()), None);
     }
 }
@@ -515,6 +515,8 @@ fn check_104_an_answer_after_the_timer() {
     bench.written();
     assert!(matches!(bench.events().as_slice(), [Event::Unanswered { token: 7 }]));
     assert_eq!(bench.session.in_flight(), 0, "its place is free");
+    bench.take(&raw(0x8000_0005, 0, sequence, b"\0"));
+    assert_eq!(bench.only_notes().len(), 1, "not its answer");
     bench.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
     assert_eq!(answers(&mut bench), [(7, Status::ROK, b"0000012345".to_vec(), true)]);
     bench.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
