@@ -213,10 +213,14 @@ fn kannel_as_the_upstream_relays_to_the_next_smsc() -> Result<()> {
     blueprint.account("acme", "").account("kannel", "");
     blueprint.router(&stage.guest("prefix_router"), "[default]\nlegs = [{ peer = \"kannel\" }]\n")?;
     let appliance = blueprint.start()?;
-    let centres =
-        Kannel::centre("OURS", appliance.smpp().port(), "kannel", PASSWORD, "reroute-smsc-id = NEXT\ndenied-smsc-id = NEXT")
-            + "\n"
-            + &Kannel::centre("NEXT", address.port(), "relay", "secret", "allowed-smsc-id = NEXT");
+    let centres = Kannel::centre(
+        "OURS",
+        appliance.smpp().port(),
+        "kannel",
+        PASSWORD,
+        "reroute-smsc-id = NEXT\ndenied-smsc-id = NEXT",
+    ) + "\n"
+        + &Kannel::centre("NEXT", address.port(), "relay", "secret", "allowed-smsc-id = NEXT");
     let kannel = Kannel::start(stage.folder(), &centres)?;
     kannel.wait_until_online("OURS")?;
     kannel.wait_until_online("NEXT")?;
