@@ -63,7 +63,7 @@ impl Peer {
         let (sender, events) = channel();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).unwrap_or_else(|_| Value::String(line));
+                let event = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 if sender.send(event).is_err() {
                     break;
                 }

@@ -75,7 +75,7 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
         "plugins: rustup cannot add it here; building a private one from Debian's packages (once, 2 minutes)"
     );
     let script = root.join("plugins/toolchain/build.sh");
-    if !house::run(Command::new(&script).arg(&private)).is_ok() {
+    if house::run(Command::new(&script).arg(&private)).is_err() {
         println!("plugins: trying again with fresh package lists");
         house::run(house::as_root("apt-get").args(["update", "-q"]))?;
         house::run(Command::new(&script).arg(&private))?;

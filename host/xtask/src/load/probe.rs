@@ -6,6 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+/// Command id, status, sequence number, body.
+type Arrived = (u32, u32, u32, Vec<u8>);
+
 /// An ESME that submits one message and waits for its answer.
 #[derive(Debug)]
 pub struct Probe {
@@ -67,7 +70,7 @@ impl Probe {
     }
 
     /// The next PDU that has come as a whole; those that want an answer get one.
-    fn next(&mut self) -> Result<Option<(u32, u32, u32, Vec<u8>)>> {
+    fn next(&mut self) -> Result<Option<Arrived>> {
         let input = std::mem::take(&mut self.input);
         let mut rest = input.as_slice();
         let found = wire::next(&mut rest)?.map(|pdu| (pdu.id, pdu.status, pdu.sequence, pdu.body.to_vec()));

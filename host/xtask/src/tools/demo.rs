@@ -78,7 +78,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("demo: a message to a premium number is refused now (command status {status:#x})");
     }
     let mut probe = Probe::bind(appliance.smpp(), "demo", PASSWORD, "861", false)?;
-    let id = probe.submit(9_999_999_999)?.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?;
+    let id =
+        probe.submit(9_999_999_999)?.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?;
     let path = format!("/v1/messages/{id}");
     let trace = appliance.wait_until(Duration::from_secs(10), &path, |trace| {
         trace["steps"].as_array().is_some_and(|steps| steps.len() > 1)
