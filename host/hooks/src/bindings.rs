@@ -4,4 +4,6 @@
 wasmtime::component::bindgen!({
     path: "../../wit",
     world: "router",
+    // Texts are handed over where they stand: no copy of them is made for a call.
+    ownership: Borrowing { duplicate_if_necessary: true },
 });

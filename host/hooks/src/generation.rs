@@ -3,7 +3,7 @@
 use crate::bindings::exports::switchyard::hooks::routing as wit;
 use crate::bindings::switchyard::hooks::types as wit_types;
 use crate::bindings::{Router, RouterPre};
-use crate::capabilities::{State, log, peers::Board, tables::Tables};
+use crate::capabilities::{State, log, peers::Board, tables::Digits, tables::Tables};
 use crate::runtime::{Runtime, TICK};
 use crate::{Binding, HookError, InstanceUse};
 use arc_swap::ArcSwap;
@@ -142,21 +142,21 @@ impl Generation {
         };
         // The self-check: a message that no plugin has a reason to choke on.
         let probe = wit::Message {
-            origin: "self-check".to_owned(),
-            source: wit_types::Address { ton: 1, npi: 1, value: "10000".to_owned() },
-            destination: wit_types::Address { ton: 1, npi: 1, value: "1000000000".to_owned() },
-            service_type: String::new(),
+            origin: "self-check",
+            source: wit_types::AddressParam { ton: 1, npi: 1, value: "10000" },
+            destination: wit_types::AddressParam { ton: 1, npi: 1, value: "1000000000" },
+            service_type: None,
             data_coding: 0,
             priority: 0,
             length: 0,
             udhi: false,
             wants_receipt: false,
         };
-        generation.arm(&mut first, Timestamp(0), Bytes::new());
+        generation.arm(&mut first, Timestamp(0), Digits::of(b"1000000000"), Bytes::new());
         first
             .router
             .switchyard_hooks_routing()
-            .call_route(&mut first.store, &probe)
+            .call_route(&mut first.store, probe)
             .map_err(|error| faulty("self-check")(fault_of(&error).what))?;
         generation.idle.lock().push(first);
         Ok(generation)
@@ -167,10 +167,11 @@ impl Generation {
         u64::try_from(time.as_millis().div_ceil(tick)).unwrap_or(u64::MAX / 2) + 1
     }
 
-    fn arm(&self, instance: &mut Instance, now: Timestamp, body: Bytes) {
+    fn arm(&self, instance: &mut Instance, now: Timestamp, destination: Digits, body: Bytes) {
         instance.store.set_epoch_deadline(self.ticks(self.binding.deadline));
         let state = instance.store.data_mut();
         state.now = now;
+        state.destination = destination;
         state.body = body;
         state.log_lines = log::LINES;
     }
@@ -191,6 +192,7 @@ impl Generation {
                 limits,
                 plugin: self.name.clone(),
                 now: Timestamp(0),
+                destination: Digits::NONE,
                 body: Bytes::new(),
                 board: self.board.clone(),
                 tables: self.tables.clone(),
@@ -243,13 +245,19 @@ impl Generation {
                 Configured::Refused(what) => Fault { kind: FaultKind::Instance, what },
             })?,
         };
-        self.arm(&mut instance, now, message.text.octets.clone());
+        let digits = Digits::of_address(&message.destination.value);
+        self.arm(&mut instance, now, digits, message.text.octets.clone());
         let directory = self.directory.load();
+        let origin = directory.name(message.origin);
+        let (source, destination) = (message.source.text(), message.destination.text());
+        let service_type = String::from_utf8_lossy(&message.service_type);
+        let address =
+            |address: &Address, value| wit_types::AddressParam { ton: address.ton, npi: address.npi, value };
         let question = wit::Message {
-            origin: directory.name(message.origin).to_string(),
-            source: address_out(&message.source),
-            destination: address_out(&message.destination),
-            service_type: String::from_utf8_lossy(&message.service_type).into_owned(),
+            origin: &origin,
+            source: address(&message.source, &source),
+            destination: address(&message.destination, &destination),
+            service_type: (!service_type.is_empty()).then_some(&*service_type),
             data_coding: message.text.data_coding,
             priority: message.priority.level(),
             length: u32::try_from(message.text.octets.len()).unwrap_or(u32::MAX),
@@ -260,7 +268,7 @@ impl Generation {
         let decision = instance
             .router
             .switchyard_hooks_routing()
-            .call_route(&mut instance.store, &question)
+            .call_route(&mut instance.store, question)
             .map_err(|error| fault_of(&error))?;
         if self.binding.instance == InstanceUse::Warm {
             instance.store.data_mut().body = Bytes::new();
@@ -279,7 +287,7 @@ impl Generation {
                 wit_types::RejectReason::TryLater => RejectReason::TryLater,
             })),
         };
-        Ok(Decision { verdict, note: decision.note.map(|note| note.chars().take(200).collect()) })
+        Ok(Decision { verdict, note: decision.note.map(shorten) })
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -293,16 +301,21 @@ impl Generation {
     }
 }
 
+/// A note is for one line of a trace.
+fn shorten(mut note: String) -> String {
+    if note.len() > 200 {
+        let end = (0..=200).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
+        note.truncate(end);
+    }
+    note
+}
+
 enum Configured {
     Refused(String),
     Fault(Fault),
 }
 
-fn address_out(address: &Address) -> wit_types::Address {
-    wit_types::Address { ton: address.ton, npi: address.npi, value: address.text().into_owned() }
-}
-
-fn address_in(address: &wit_types::Address) -> Result<Address, Fault> {
+fn address_in(address: &wit_types::AddressResult) -> Result<Address, Fault> {
     if address.value.len() > 20 || address.value.contains('\0') {
         let what = format!("an address of {} octets, or with a NUL; at most 20 fit", address.value.len());
         return Err(Fault { kind: FaultKind::Verdict, what });

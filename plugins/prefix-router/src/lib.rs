@@ -13,23 +13,26 @@ struct PrefixRouter {
 impl Router for PrefixRouter {
     fn configure(document: &str) -> Result<Self, String> {
         let policy = Policy::parse(document)?;
-        let rows: Vec<tables::Row> =
-            policy.prefixes.iter().map(|(key, value)| tables::Row { key: key.clone(), value: *value }).collect();
+        let rows: Vec<tables::Row> = policy
+            .prefixes
+            .iter()
+            .map(|(key, value)| tables::Row { key: key.clone(), value: *value })
+            .collect();
         let table = tables::define_prefixes("routes", &rows)?;
         Ok(Self { policy, table })
     }
 
     fn route(&self, message: &Message) -> Decision {
-        let digits = message.destination.value.trim_start_matches('+');
-        let mut end = digits.len();
-        while let Some(found) = digits.get(..end).and_then(|key| tables::longest_prefix(self.table, key)) {
+        let mut digits = u32::MAX;
+        while let Some(found) = tables::match_destination(self.table, digits) {
             let rules = self.policy.rules.get(found.value as usize).map_or(&[][..], Vec::as_slice);
-            if let Some(rule) = rules.iter().find(|rule| rule.applies(&message.origin, &message.source.value)) {
+            if let Some(rule) = rules.iter().find(|rule| rule.applies(&message.origin, &message.source.value))
+            {
                 return decide(&rule.target, message);
             }
             // None of this prefix's rules applies: a shorter prefix may have one.
-            match (found.length as usize).checked_sub(1) {
-                Some(shorter) => end = shorter,
+            match found.length.checked_sub(1) {
+                Some(shorter) => digits = shorter,
                 None => break,
             }
         }

@@ -135,11 +135,14 @@ impl Policy {
     /// Reads and checks a document.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = toml::from_str(text).map_err(|error| error.to_string())?;
-        let line = |span: std::ops::Range<usize>| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1;
+        let line =
+            |span: std::ops::Range<usize>| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1;
         if document.route.is_empty() && document.default.is_none() {
-            return Err("the document has neither a [[route]] nor a [default]: every message would be refused. \
+            return Err(
+                "the document has neither a [[route]] nor a [default]: every message would be refused. \
                         Add a [[route]] with `prefix` and `legs`"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if let Some(default) = &document.default {
             check(default).map_err(|what| format!("[default]: {what}"))?;
@@ -155,7 +158,9 @@ impl Policy {
                 Prefixes::Many(prefixes) => prefixes,
             };
             if prefixes.is_empty() {
-                return Err(format!("line {at}: `prefix` is an empty list; write \"\" for every destination"));
+                return Err(format!(
+                    "line {at}: `prefix` is an empty list; write \"\" for every destination"
+                ));
             }
             for prefix in prefixes {
                 if prefix.len() > 30 || !prefix.bytes().all(|digit| digit.is_ascii_digit()) {

@@ -32,9 +32,9 @@ pub mod bindings {
 
 #[doc(hidden)]
 pub use bindings::exports::switchyard::hooks::routing::Guest as RoutingGuest;
+pub use bindings::switchyard::hooks::types::{Address, Decision, Leg, Message, RejectReason, Verdict};
 /// What the host offers: one module per capability.
 pub use bindings::switchyard::hooks::{body, clock, log, peers, tables};
-pub use bindings::switchyard::hooks::types::{Address, Decision, Leg, Message, RejectReason, Verdict};
 
 /// A routing plugin.
 pub trait Router: Sized {
@@ -51,7 +51,15 @@ pub trait Router: Sized {
 /// A plain leg: rank 0, weight 1, no rewrite.
 #[must_use]
 pub fn leg(peer: &str) -> Leg {
-    Leg { peer: peer.to_owned(), rank: 0, weight: 1, cost: 0, longest_wait: None, source: None, destination: None }
+    Leg {
+        peer: peer.to_owned(),
+        rank: 0,
+        weight: 1,
+        cost: 0,
+        longest_wait: None,
+        source: None,
+        destination: None,
+    }
 }
 
 /// Hand the message to one of these.
@@ -104,7 +112,7 @@ macro_rules! export_router {
                     })
                 }
             }
-            $crate::bindings::export_component!(Exported with_types_in $crate::bindings);
+    $crate::bindings::export_component!(Exported with_types_in $crate::bindings);
         };
     };
 }

@@ -18,6 +18,8 @@ pub(crate) struct State {
     pub(crate) plugin: Arc<str>,
     /// When the call began.
     pub(crate) now: Timestamp,
+    /// The destination of the message that is being routed, as digits.
+    pub(crate) destination: tables::Digits,
     /// The text of the message that is being routed.
     pub(crate) body: Bytes,
     pub(crate) board: Arc<peers::Board>,

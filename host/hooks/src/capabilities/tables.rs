@@ -36,13 +36,13 @@ impl PrefixTable {
     /// The value and length of the longest key that `text` begins with.
     #[must_use]
     pub fn longest(&self, text: &str) -> Option<(u32, u32)> {
-        let mut packed = 1_u128;
-        let mut length = 0_u32;
-        for digit in text.bytes().take(DIGITS).take_while(u8::is_ascii_digit) {
-            packed = packed << 4 | u128::from(digit - b'0');
-            length += 1;
-        }
-        let mut candidates = self.lengths & (u32::MAX >> (31 - length.min(31)));
+        self.longest_of(Digits::of(text.as_bytes()), u32::MAX)
+    }
+
+    /// The same for digits that are packed already, of which only the first `most` count.
+    fn longest_of(&self, digits: Digits, most: u32) -> Option<(u32, u32)> {
+        let Digits { packed, length } = digits;
+        let mut candidates = self.lengths & (u32::MAX >> (31 - length.min(most).min(31)));
         while candidates != 0 {
             let longest = 31 - candidates.leading_zeros();
             if let Some(value) = self.rows.get(&(packed >> (4 * (length - longest)))) {
@@ -63,6 +63,31 @@ impl PrefixTable {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+}
+
+/// The decimal digits at the front of a text, packed: a one, then four bits each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digits {
+    packed: u128,
+    length: u32,
+}
+
+impl Digits {
+    pub(crate) const NONE: Self = Self { packed: 1, length: 0 };
+
+    pub(crate) fn of(text: &[u8]) -> Self {
+        let mut digits = Self::NONE;
+        for digit in text.iter().take(DIGITS).take_while(|digit| digit.is_ascii_digit()) {
+            digits.packed = digits.packed << 4 | u128::from(digit - b'0');
+            digits.length += 1;
+        }
+        digits
+    }
+
+    /// Of an address: a leading plus sign does not count.
+    pub(crate) fn of_address(value: &[u8]) -> Self {
+        Self::of(value.strip_prefix(b"+").unwrap_or(value))
     }
 }
 
@@ -114,6 +139,12 @@ impl Host for State {
     fn longest_prefix(&mut self, table: u32, key: String) -> Option<Found> {
         let tables = self.tables.tables.read();
         let (value, length) = tables.get(table as usize)?.1.longest(&key)?;
+        Some(Found { length, value })
+    }
+
+    fn match_destination(&mut self, table: u32, digits: u32) -> Option<Found> {
+        let tables = self.tables.tables.read();
+        let (value, length) = tables.get(table as usize)?.1.longest_of(self.destination, digits)?;
         Some(Found { length, value })
     }
 }

@@ -8,12 +8,19 @@ struct Guest {
 
 impl Router for Guest {
     fn configure(document: &str) -> Result<Self, String> {
-        if document.is_empty() { Err("the document is empty".to_owned()) } else { Ok(Self { peer: document.to_owned() }) }
+        if document.is_empty() {
+            Err("the document is empty".to_owned())
+        } else {
+            Ok(Self { peer: document.to_owned() })
+        }
     }
 
     fn route(&self, message: &Message) -> Decision {
         if message.source.value == "bad" {
-            let mut hog: Vec<Vec<u8>> = Vec::new(); loop { hog.push(std::hint::black_box(vec![1; 1 << 20])); }
+            let mut hog: Vec<Vec<u8>> = Vec::new();
+            loop {
+                hog.push(std::hint::black_box(vec![1; 1 << 20]));
+            }
         }
         forward(vec![leg(&self.peer)])
     }

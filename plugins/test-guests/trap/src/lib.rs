@@ -8,7 +8,11 @@ struct Guest {
 
 impl Router for Guest {
     fn configure(document: &str) -> Result<Self, String> {
-        if document.is_empty() { Err("the document is empty".to_owned()) } else { Ok(Self { peer: document.to_owned() }) }
+        if document.is_empty() {
+            Err("the document is empty".to_owned())
+        } else {
+            Ok(Self { peer: document.to_owned() })
+        }
     }
 
     fn route(&self, message: &Message) -> Decision {
