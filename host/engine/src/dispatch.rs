@@ -56,7 +56,7 @@ impl Engine {
         };
         self.peers[index].brake = brake;
         if self.peers[index].evicted > 0 && !self.peers[index].links.is_empty() {
-            self.load_ahead(index, out);
+            self.to_load.push(peer);
         }
         if let Brake::Rate { until } | Brake::Throttled { until } = brake {
             self.wake_peer(peer, until);
@@ -92,13 +92,31 @@ impl Engine {
             .find_map(|priority| Some((self.peers[peer].lanes[priority].peek(&mut self.slab)?, priority)))
     }
 
-    fn load_ahead(&mut self, peer: usize, out: &mut Output) {
-        let mut ids = Vec::new();
-        for lane in &mut self.peers[peer].lanes {
-            lane.next_to_load(&mut self.slab, LOAD_LOW, LOAD_RUN, &mut ids);
+    /// Asks for the content of messages that near the front of queues that move.
+    pub(crate) fn load_ahead(&mut self, out: &mut Output) {
+        while let Some(peer) = self.to_load.pop() {
+            let mut ids = Vec::new();
+            for lane in &mut self.peers[peer as usize].lanes {
+                lane.next_to_load(&mut self.slab, LOAD_LOW, LOAD_RUN, &mut ids);
+            }
+            if !ids.is_empty() {
+                out.commands.push(Command::Load { ids });
+            }
         }
-        if !ids.is_empty() {
-            out.commands.push(Command::Load { ids });
+    }
+
+    /// Whether a message that has just joined a queue may lose its content, memory being short. Where no link is up it
+    /// waits for long: such queues may fill half of the cache and no more, so that they take no room from those that
+    /// move. Near the front of a queue that moves it would be read back at once.
+    pub(crate) fn may_evict(&self, slot: Slot) -> bool {
+        let entry = &self.slab[slot];
+        let peer = &self.peers[entry.peer.0 as usize];
+        let limit = self.settings.body_cache;
+        match entry.state {
+            State::Queued if peer.links.is_empty() => self.cached > limit / 2,
+            State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
+            State::Deferred | State::Held | State::Receipt => self.cached > limit / 2,
+            _ => false,
         }
     }
 

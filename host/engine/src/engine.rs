@@ -30,6 +30,8 @@ pub struct Engine {
     pub(crate) timers: Timers,
     /// Peers that may have something to send.
     pub(crate) dirty: Vec<u32>,
+    /// Peers with content to be read back.
+    pub(crate) to_load: Vec<u32>,
     pub(crate) next_id: MessageId,
     /// The number of this run's `handed` row.
     pub(crate) handed_seq: u64,
@@ -106,6 +108,7 @@ impl Engine {
             link_index: FxHashMap::default(),
             timers: Timers::default(),
             dirty: Vec::new(),
+            to_load: Vec::new(),
             next_id: MessageId::FIRST,
             handed_seq: 1,
             handed_live: FxHashMap::default(),
@@ -158,6 +161,7 @@ impl Engine {
             self.dispatch(now, peer, out);
         }
         self.evict();
+        self.load_ahead(out);
         if !self.sweep_set && self.slab.used() > 0 {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
@@ -373,14 +377,9 @@ impl Engine {
     /// Lets go of the content of what was accepted in this run and did not leave at once, if memory is short.
     fn evict(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
-        if self.cached > self.settings.body_cache {
-            for slot in &fresh {
-                let entry = &self.slab[*slot];
-                let waits =
-                    matches!(entry.state, State::Queued | State::Deferred | State::Held | State::Receipt);
-                if waits && entry.message.is_some() {
-                    self.evict_one(*slot);
-                }
+        for slot in &fresh {
+            if self.slab[*slot].message.is_some() && self.may_evict(*slot) {
+                self.evict_one(*slot);
             }
         }
         self.fresh = fresh;

@@ -74,7 +74,8 @@ impl Engine {
                 }
             }
         }
-        if self.cached > self.settings.body_cache && self.slab[slot].state != State::Uncertain {
+        // No link is up yet: everything waits.
+        if self.may_evict(slot) {
             self.evict_one(slot);
         }
     }
