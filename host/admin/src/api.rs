@@ -153,11 +153,11 @@ async fn ready(State(appliance): State<Shared>) -> Response {
 }
 
 async fn status(State(appliance): State<Shared>) -> Result<Json<view::Status>, Problem> {
-    answer(appliance, |appliance| appliance.status()).await
+    answer(appliance, Appliance::status).await
 }
 
 async fn queues(State(appliance): State<Shared>) -> Result<Json<Vec<view::Queue>>, Problem> {
-    answer(appliance, |appliance| appliance.queues()).await
+    answer(appliance, Appliance::queues).await
 }
 
 async fn links(State(appliance): State<Shared>) -> Result<Json<Vec<view::Link>>, Problem> {
@@ -203,7 +203,7 @@ async fn explain(State(appliance): State<Shared>, body: Bytes) -> Result<Json<vi
 }
 
 async fn plugins(State(appliance): State<Shared>) -> Result<Json<view::Plugins>, Problem> {
-    answer(appliance, |appliance| appliance.plugins()).await
+    answer(appliance, Appliance::plugins).await
 }
 
 async fn upload(
@@ -220,7 +220,7 @@ async fn activate(State(appliance): State<Shared>, body: Bytes) -> Result<Json<s
 }
 
 async fn rollback(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
-    answer(appliance, |appliance| appliance.rollback()).await
+    answer(appliance, Appliance::rollback).await
 }
 
 async fn metrics(State(appliance): State<Shared>) -> Result<Response, Problem> {

@@ -7,6 +7,7 @@ mod routing;
 mod serve;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
                     tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
                 )
                 .with_writer(std::io::stderr)
+                .with_ansi(std::io::stderr().is_terminal())
                 .init();
             let result = config::Config::load(&config).map_err(anyhow::Error::from).and_then(serve::serve);
             match result {

@@ -221,7 +221,7 @@ impl Housekeeper {
             turn += 1;
             self.watch_disk();
             self.publish();
-            if turn % 10 == 0 {
+            if turn.is_multiple_of(10) {
                 self.trim();
             }
         }

@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
             return None;
         };
         let mut texts = Vec::new();
-        for item in items.iter() {
+        for item in items {
             match item.get_ref() {
                 DeValue::String(text) => texts.push(text.to_string()),
                 other => self.kind(key, other, "a list of texts"),
