@@ -10,6 +10,8 @@
 //!
 //! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
 
+#![allow(clippy::panic, reason = "a failed invariant ends the run")]
+
 use bytes::Bytes;
 use engine::{
     Answer, Batch, Command, Engine, Event, Handed, Output, PeerSettings, Progress, Recovered, ReplyTo,
