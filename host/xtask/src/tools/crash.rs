@@ -99,7 +99,7 @@ fn crash(place: &Place, options: &Options) -> Result<()> {
         sums.sent, sums.accepted, sums.refused, sums.unanswered
     );
     println!(
-        "arrived {} of them, {} in doubt, {} twice, {} missing; {} connections of the source lost, {} binds at the sink",
+        "arrived at least once {}, {} in doubt, {} twice, {} missing; {} connections of the source lost, {} binds at the sink",
         sums.arrived, doubtful, sums.duplicates, sums.missing, source.losses, report.binds
     );
     println!("the last one arrived {waited:.1?} after the last answer");

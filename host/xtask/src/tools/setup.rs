@@ -23,11 +23,6 @@ const NEEDS: &[Need] = &[
         there: || exists("/usr/sbin/bearerbox"),
     },
     Need {
-        package: "kannel-extras",
-        reason: "its SMSC simulator, drive_smpp",
-        there: || exists("/usr/lib/kannel/test/drive_smpp"),
-    },
-    Need {
         package: "tshark",
         reason: "an independent decoder of what we send",
         there: || runs("tshark", "--version"),
