@@ -1,8 +1,6 @@
 //! The default router: the longest prefix of the destination decides.
 
-pub mod policy;
-
-use policy::{LegRule, Policy, Reject, Target};
+use prefix_policy::{LegRule, Policy, Reject, Target};
 use switchyard_sdk::{Address, Decision, Leg, Message, RejectReason, Router, forward, pass, reject, tables};
 
 struct PrefixRouter {
