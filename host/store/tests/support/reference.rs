@@ -1,0 +1,221 @@
+//! What the store should hold, in ordered maps: the batches of the engine, and a witness that applies them.
+
+use super::{ended, message, progress};
+use engine::{Batch, Handed, Progress, Recovered};
+use model::{Final, Message, MessageId, Timestamp};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Found, Store};
+
+/// A batch that does not know yet which messages it is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    accepted: Vec<Message>,
+    replaced: Vec<(Index, Message)>,
+    progress: Vec<(Index, Progress)>,
+    finished: Vec<(Index, Final)>,
+    dropped: Vec<Index>,
+    handed: Vec<(Index, u16, u64)>,
+    done: Vec<Index>,
+}
+
+/// Batches with everything that the engine may put into one.
+pub(crate) fn draft() -> impl Strategy<Value = Draft> {
+    let index = any::<Index>;
+    (
+        vec(message(), 0..5),
+        vec((index(), message()), 0..2),
+        vec((index(), progress()), 0..4),
+        vec((index(), ended()), 0..4),
+        vec(index(), 0..2),
+        vec((index(), 1_u16..9, 0_u64..1000), 0..4),
+        vec(index(), 0..3),
+    )
+        .prop_map(|(accepted, replaced, progress, finished, dropped, handed, done)| Draft {
+            accepted,
+            replaced,
+            progress,
+            finished,
+            dropped,
+            handed,
+            done,
+        })
+}
+
+/// What the store should hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Reference {
+    messages: BTreeMap<u64, Message>,
+    progress: BTreeMap<u64, Progress>,
+    handed: BTreeMap<u64, Vec<Handed>>,
+    finished: BTreeMap<u64, (Message, Final)>,
+    next_id: u64,
+    next_handed: u64,
+}
+
+impl Reference {
+    fn next_id(&self) -> u64 {
+        self.next_id.max(MessageId::FIRST.0)
+    }
+
+    fn next_handed(&self) -> u64 {
+        self.next_handed.max(1)
+    }
+
+    /// Settles what a draft is about. Ends are spread over 100 ms, so that trimming finds something to stop at.
+    pub(crate) fn batch(&self, draft: Draft) -> Batch {
+        let mut batch = Batch { handed_seq: self.next_handed(), ..Batch::default() };
+        let mut next = self.next_id();
+        let mut waiting: Vec<u64> = self.messages.keys().copied().collect();
+        for mut message in draft.accepted {
+            message.id = MessageId(next);
+            waiting.push(next);
+            next += 1;
+            batch.accepted.push(Arc::new(message));
+        }
+        batch.next_id = MessageId(next);
+        for seq in draft.done {
+            if !self.handed.is_empty() {
+                batch.handed_done.extend(self.handed.keys().nth(seq.index(self.handed.len())));
+            }
+        }
+        if waiting.is_empty() {
+            return batch;
+        }
+        let some = |index: Index| MessageId(waiting[index.index(waiting.len())]);
+        for (index, mut message) in draft.replaced {
+            message.id = some(index);
+            batch.replaced.push(Arc::new(message));
+        }
+        batch.progress =
+            draft.progress.into_iter().map(|(index, progress)| (some(index), progress)).collect();
+        for (index, mut ended) in draft.finished {
+            ended.at = Timestamp(ended.at.0 % 100);
+            // A message ends once.
+            if !batch.finished.iter().any(|(id, _)| *id == some(index)) {
+                batch.finished.push((some(index), ended));
+            }
+        }
+        for index in draft.dropped {
+            if !batch.finished.iter().any(|(id, _)| *id == some(index)) {
+                batch.dropped.push(some(index));
+            }
+        }
+        batch.handed = draft
+            .handed
+            .into_iter()
+            .map(|(index, attempt, at)| Handed { id: some(index), attempt, leg: 0, at: Timestamp(at) })
+            .collect();
+        batch
+    }
+
+    /// What a commit comes to.
+    pub(crate) fn apply(&mut self, batch: &Batch) {
+        for message in batch.accepted.iter().chain(&batch.replaced) {
+            self.messages.insert(message.id.0, (**message).clone());
+        }
+        for (id, progress) in &batch.progress {
+            self.progress.insert(id.0, progress.clone());
+        }
+        for (id, ended) in &batch.finished {
+            self.progress.remove(&id.0);
+            if let Some(message) = self.messages.remove(&id.0) {
+                self.finished.insert(id.0, (message, ended.clone()));
+            }
+        }
+        for id in &batch.dropped {
+            self.progress.remove(&id.0);
+            self.messages.remove(&id.0);
+        }
+        if !batch.handed.is_empty() {
+            self.handed.insert(batch.handed_seq, batch.handed.clone());
+            self.next_handed = batch.handed_seq + 1;
+        }
+        for seq in &batch.handed_done {
+            self.handed.remove(seq);
+        }
+        self.next_id = self.next_id.max(batch.next_id.0);
+    }
+
+    /// Forgets finished messages as [`Store::trim_finished`] should; how many went.
+    pub(crate) fn trim(&mut self, before: Timestamp, most: usize) -> usize {
+        let old = self.finished.iter().take(most).take_while(|(_, (_, ended))| ended.at < before);
+        let gone: Vec<u64> = old.map(|(id, _)| *id).collect();
+        for id in &gone {
+            self.finished.remove(id);
+        }
+        gone.len()
+    }
+
+    /// How many wait, and how many have ended.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.messages.len() as u64, self.finished.len() as u64)
+    }
+
+    /// The first difference between this and the store, in words.
+    pub(crate) fn compare(&self, store: &Store) -> Result<(), String> {
+        let differs = |what: &str, found: &dyn std::fmt::Debug, wanted: &dyn std::fmt::Debug| {
+            Err(format!("{what}: found {found:?}, wanted {wanted:?}"))
+        };
+        let failed = |error: store::StoreError| error.to_string();
+        let counts = store.counts().map_err(failed)?;
+        if counts != self.counts() {
+            return differs("counts", &counts, &self.counts());
+        }
+        let mut found = Vec::new();
+        let recovery = store.recover(|one| found.push(one)).map_err(failed)?;
+        let numbers = (recovery.messages, recovery.next_id.0, recovery.next_handed_seq);
+        let wanted = (self.messages.len() as u64, self.next_id(), self.next_handed());
+        if numbers != wanted {
+            return differs("messages, next id, next handed", &numbers, &wanted);
+        }
+        let rows: Vec<u64> = self.handed.keys().copied().collect();
+        if recovery.rows != rows {
+            return differs("handed rows", &recovery.rows, &rows);
+        }
+        if found.len() != self.messages.len() {
+            return differs("recovered", &found.len(), &self.messages.len());
+        }
+        for (found, (id, message)) in found.iter().zip(&self.messages) {
+            self.compare_one(found, *id, message)?;
+        }
+        // The first id that never was is asked for as well.
+        for id in MessageId::FIRST.0..=self.next_id() {
+            let found = store.find(MessageId(id)).map_err(failed)?;
+            let same = match (&found, self.messages.get(&id), self.finished.get(&id)) {
+                (Some(Found::Waiting(message, progress)), Some(wanted), None) => {
+                    message == wanted && progress.as_ref() == self.progress.get(&id)
+                }
+                (Some(Found::Finished(message, ended)), None, Some(wanted)) => {
+                    (message, ended) == (&wanted.0, &wanted.1)
+                }
+                (None, None, None) => true,
+                _ => false,
+            };
+            if !same {
+                return Err(format!("find {id}: {found:?}"));
+            }
+        }
+        let ids: Vec<MessageId> = (MessageId::FIRST.0..=self.next_id()).rev().map(MessageId).collect();
+        for (id, loaded) in ids.iter().zip(store.load(&ids).map_err(failed)?) {
+            if loaded.as_deref() != self.messages.get(&id.0) {
+                return differs("loaded", &loaded, &self.messages.get(&id.0));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_one(&self, found: &Recovered, id: u64, message: &Message) -> Result<(), String> {
+        let newest = self.handed.iter().rev().find_map(|(seq, row)| {
+            row.iter().rev().find(|handed| handed.id.0 == id).map(|handed| (*handed, *seq))
+        });
+        let same = found.message == *message
+            && found.progress.as_ref() == self.progress.get(&id)
+            && found.handed == newest.map(|(handed, _)| handed)
+            && found.handed_seq == newest.map_or(0, |(_, seq)| seq);
+        if same { Ok(()) } else { Err(format!("recovered {id}: {found:?}")) }
+    }
+}
