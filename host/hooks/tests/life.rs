@@ -234,16 +234,20 @@ fn an_exchange_under_load_fails_no_call() {
             })
             .collect();
         // Every exchange waits until calls have been made on the chain before it.
-        for exchange in 1..=10 {
-            let before = calls.load(Ordering::Relaxed);
-            while calls.load(Ordering::Relaxed) < before + 50
-                && !callers.iter().any(|caller| caller.is_finished())
-            {
-                std::thread::yield_now();
-            }
-            house.hooks.activate(NOW, chains[exchange % 2].clone()).unwrap();
-        }
+        let exchanged: Result<Vec<_>, _> = (1..=10)
+            .map(|exchange| {
+                let before = calls.load(Ordering::Relaxed);
+                while calls.load(Ordering::Relaxed) < before + 50
+                    && !callers.iter().any(std::thread::ScopedJoinHandle::is_finished)
+                {
+                    std::thread::yield_now();
+                }
+                house.hooks.activate(NOW, chains[exchange % 2].clone())
+            })
+            .collect();
+        // Before anything is judged: the callers must end in any case.
         done.store(true, Ordering::Relaxed);
+        exchanged.unwrap();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     let all: HashSet<String> = seen.into_iter().flatten().collect();
@@ -344,7 +348,9 @@ fn faults_of_many_callers_leave_no_instance_behind() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                (0..20).for_each(|_| assert!(matches!(house.ask("bad").verdict, Verdict::Hold(_))))
+                for _ in 0..20 {
+                    assert!(matches!(house.ask("bad").verdict, Verdict::Hold(_)));
+                }
             });
         }
     });
