@@ -88,7 +88,7 @@ fn smpplib_sends_a_long_text_and_its_parts_arrive_as_they_were() -> Result<()> {
 }
 
 #[test]
-fn npm_smpp_submits_with_payload_and_ucs2_and_gets_an_mo() -> Result<()> {
+fn npm_smpp_submits_with_payload_and_ucs2_and_its_account_gets_the_mo_that_has_no_route() -> Result<()> {
     let stage = Stage::new()?;
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
     let appliance = between(&stage, address, "")?;
@@ -113,8 +113,10 @@ fn npm_smpp_submits_with_payload_and_ucs2_and_gets_an_mo() -> Result<()> {
     assert_eq!((&submit["text"], &submit["data_coding"]), (&json!("你好"), &json!(8)));
 
     upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "acme-mo", "short_message": "back" } }))?;
-    // The policy sends everything upstream, so that the MO would go round: it is delivered to nobody, and is not lost.
+    // The policy would send it back to where it came from: the default account of that peer gets it.
     assert_eq!(upstream.expect("mo-answered")?["status"], 0);
+    let mo = esme.expect("deliver")?;
+    assert_eq!((&mo["text"], &mo["source"]), (&json!("back"), &json!("8613800000000")));
     Ok(())
 }
 

@@ -149,21 +149,35 @@ fn a_guest_that_misbehaves_is_contained() -> Result<()> {
     let stage = Stage::new()?;
     let mut house = House::open(&stage)?;
     let good = house.decided_by()?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
-    for guest in ["test_trap", "test_loop", "test_hog"] {
+    let mut victim = Probe::bind(house.appliance.smpp(), "acme", PASSWORD, "666", false)?;
+    let mut number = 1_000;
+    for guest in ["test_trap", "test_loop", "test_hog", "test_badpeer"] {
         let uploaded = house.appliance.ask(
             "PUT",
             &format!("/v1/plugins/{guest}"),
             &std::fs::read(stage.guest(guest))?,
         )?;
         for (on_fault, refused) in [(json!("reject"), true), (json!("hold"), false)] {
-            let body = json!({ "plugin": guest, "version": uploaded["version"], "policy": "", "on-fault": on_fault });
+            // These guests send everything to the peer that their document names, and misbehave on numbers of 666.
+            let body = json!({
+                "plugin": guest, "version": uploaded["version"], "policy": "upstream", "on-fault": on_fault,
+            });
             let (status, words) = house.post("/v1/hooks/router/activate", &body)?;
-            if status >= 300 {
-                // Found out by the trial call before it went live: better still.
-                assert!((400..500).contains(&status), "{guest}: {status} {words}");
-                continue;
+            assert_eq!(status, 200, "{guest}: {words}");
+            number += 1;
+            match victim.submit(number)? {
+                Err(status) => assert!(refused && status == 0x08, "{guest}, {on_fault}: {status:#x}"),
+                Ok(id) => {
+                    assert!(!refused, "{guest}, {on_fault}: accepted");
+                    let trace = house.appliance.get(&format!("/v1/messages/{id}"))?;
+                    assert_eq!(trace["state"], "held", "{guest}: {trace}");
+                    let note = trace["why_here"]["note"].as_str().unwrap_or_default();
+                    assert!(note.starts_with("fault ("), "{guest}: {note:?}");
+                }
             }
-            assert_eq!(house.decided_by()?.is_err(), refused, "{guest} with on-fault {on_fault}");
+            // The next message, of another connection, does not notice.
+            let other = house.decided_by()?;
+            assert_eq!(other, Ok(uploaded["version"].as_str().context("no version")?.to_owned()), "{guest}");
             let (status, words) = house.post("/v1/hooks/router/rollback", &json!({}))?;
             assert_eq!(status, 200, "{words}");
         }
