@@ -208,7 +208,7 @@ impl StorageBackend for Disk {
 }
 
 /// How many seeds a run tries.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 
 fn run(mishap: Mishap, quick_repair: bool) {
     match std::env::var("SEED") {
@@ -227,6 +227,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
     let mut dice = Dice(seed ^ 0x5eed);
     let disk = Disk::new(seed);
     let mut reference = Reference::default();
+    let mut names: Vec<String> = Vec::new();
     drop(Store::open_on(disk.clone(), options.clone()).unwrap());
     for life in 0..4 {
         // Some mishaps come while the file is opened and mended, some not at all.
@@ -241,6 +242,13 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
                 disk.platter().mishap = Some((mishap, countdown));
             }
             for _ in 0..=dice.below(12) {
+                if dice.below(4) == 0 {
+                    let name = format!("peer-{}-{life}", names.len());
+                    if store.directory(std::slice::from_ref(&name)).is_err() {
+                        break;
+                    }
+                    names.push(name);
+                }
                 let batch = reference.batch(draft().new_tree(&mut runner).unwrap().current());
                 after.apply(&batch);
                 if store.commit(&batch).is_err() {
@@ -273,6 +281,14 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
             }
             reference = after;
         }
+        // Numbers of peers stand in messages: each is for ever its name's.
+        let directory = store.directory(&[]).unwrap();
+        let found: Vec<String> = directory.iter().map(|(_, name)| name.to_string()).collect();
+        assert!(
+            found.starts_with(&names) && found.len() <= names.len() + 1,
+            "SEED={seed}, life {life}: {found:?} instead of {names:?}"
+        );
+        names = found;
     }
 }
 
