@@ -1,4 +1,4 @@
-//! A test guest: names a peer that does not exist on messages from "bad".
+//! A test guest: names a peer that does not exist on messages from "bad" or to numbers that begin with 666.
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 
@@ -16,7 +16,7 @@ impl Router for Guest {
     }
 
     fn route(&self, message: &Message) -> Decision {
-        if message.source.value == "bad" {
+        if message.source.value == "bad" || message.destination.value.starts_with("666") {
             return forward(vec![leg("no-such-peer")]);
         }
         forward(vec![leg(&self.peer)])

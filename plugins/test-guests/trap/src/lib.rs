@@ -1,4 +1,4 @@
-//! A test guest: traps on messages from "bad".
+//! A test guest: traps on messages from "bad" or to numbers that begin with 666.
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 
@@ -16,7 +16,7 @@ impl Router for Guest {
     }
 
     fn route(&self, message: &Message) -> Decision {
-        if message.source.value == "bad" {
+        if message.source.value == "bad" || message.destination.value.starts_with("666") {
             panic!("as asked");
         }
         forward(vec![leg(&self.peer)])
