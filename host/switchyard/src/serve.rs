@@ -216,6 +216,7 @@ struct Housekeeper {
 
 impl Housekeeper {
     fn run(self, stop: &crossbeam_channel::Receiver<()>) {
+        self.watch_disk();
         let mut turn = 0_u64;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
             turn += 1;
