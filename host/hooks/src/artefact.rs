@@ -42,11 +42,25 @@ pub(crate) fn load_or_compile(
     }
     let compiled =
         Component::new(engine, component).map_err(|error| HookError::Broken(format!("{error:#}")))?;
-    match compiled.serialize() {
-        Ok(octets) => keep(&path, component, &octets)?,
-        Err(error) => tracing::warn!(version, %error, "artefact not kept"),
-    }
+    keep_compiled(folder, engine, version, component, &compiled)?;
     Ok(compiled)
+}
+
+/// Keeps what a component was compiled to. A component that cannot be written down is only compiled again next time.
+pub(crate) fn keep_compiled(
+    folder: &Path,
+    engine: &Engine,
+    version: &str,
+    component: &[u8],
+    compiled: &Component,
+) -> Result<(), HookError> {
+    match compiled.serialize() {
+        Ok(octets) => keep(&path(folder, engine, version), component, &octets),
+        Err(error) => {
+            tracing::warn!(version, %error, "artefact not kept");
+            Ok(())
+        }
+    }
 }
 
 /// File: 32 octets SHA-256 of the component, 32 octets SHA-256 of the rest, the rest: wasmtime's serialised form.

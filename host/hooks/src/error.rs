@@ -60,6 +60,14 @@ pub enum HookError {
         /// The version.
         version: String,
     },
+    /// A kept component is not what it was when it was uploaded.
+    #[error("{path} is damaged: it is not version {version} any more. Remove nothing; upload it again")]
+    Damaged {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The version that it should be.
+        version: String,
+    },
     /// A name that cannot be a plugin's.
     #[error("{0:?} cannot be a plugin's name: use 1 to 64 letters, digits, '-' or '_'")]
     BadName(String),

@@ -78,6 +78,13 @@ struct AtomicCounts {
     buckets: [AtomicU64; 20],
 }
 
+/// Octets that a row of a table may take in the host while it is handed over: the record, and a key of 30 digits.
+const ROW: usize = 64;
+
+/// Octets that one host call or verdict of a running plugin may hand over: 255 legs with names and addresses and a
+/// note stay far below it.
+const HANDED_OVER: usize = 1 << 20;
+
 struct Instance {
     store: Store<State>,
     router: Router,
@@ -201,6 +208,9 @@ impl Generation {
             },
         );
         store.limiter(|state| &mut state.limits);
+        // What a guest hands over is copied into the host's memory, and a list may name one text a million times: the
+        // copies have a limit of their own. A table of many rows needs more of it than a verdict.
+        store.set_hostcall_fuel(self.binding.memory.max(self.binding.table_rows.saturating_mul(ROW)));
         store.epoch_deadline_trap();
         // A policy document may be large: reading it may take longer than a call.
         store.set_epoch_deadline(self.ticks(self.binding.deadline.max(Duration::from_secs(5))));
@@ -213,6 +223,7 @@ impl Generation {
             Err(error) => return Err(Configured::Fault(fault_of(&error))),
         }
         store.data_mut().configuring = false;
+        store.set_hostcall_fuel(HANDED_OVER);
         Ok(Instance { store, router })
     }
 

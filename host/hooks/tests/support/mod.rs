@@ -1,0 +1,112 @@
+//! Hooks over real guests, in a folder that goes away.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its part")]
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use hooks::{Binding, Board, Hooks, HooksOptions};
+use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
+use model::{Routed, Text, Timestamp, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Once};
+use tempfile::TempDir;
+
+pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// A component that `cargo xtask plugins` built; built here when it is not there. A guest that cannot be had is a failed
+/// test, never a skipped one. `SWITCHYARD_PLUGINS` names another folder.
+pub fn guest(name: &str) -> Vec<u8> {
+    static BUILT: Once = Once::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let elsewhere = std::env::var_os("SWITCHYARD_PLUGINS").map(PathBuf::from);
+    let folder = elsewhere.clone().unwrap_or_else(|| root.join("target/plugins"));
+    let path = folder.join(format!("{name}.wasm"));
+    if !path.exists() && elsewhere.is_none() {
+        BUILT.call_once(|| {
+            let status = Command::new(env!("CARGO"))
+                .current_dir(&root)
+                .args(["run", "--quiet", "--package", "xtask", "--", "plugins"])
+                .status()
+                .unwrap();
+            assert!(status.success(), "building the guests: `cargo xtask plugins` failed");
+        });
+    }
+    std::fs::read(&path).unwrap_or_else(|error| panic!("guest {}: {error}", path.display()))
+}
+
+pub struct House {
+    pub hooks: Hooks,
+    pub directory: Arc<ArcSwap<Directory>>,
+    pub folder: TempDir,
+}
+
+pub fn directory() -> Arc<ArcSwap<Directory>> {
+    let mut directory = Directory::new();
+    for name in ["acme", "north", "south", "reserve"] {
+        directory.intern(name).unwrap();
+    }
+    Arc::new(ArcSwap::from_pointee(directory))
+}
+
+pub fn open(folder: &Path) -> Hooks {
+    let options = HooksOptions { memory: 64 << 20, instances: 64, ..HooksOptions::default() };
+    Hooks::open(folder, options, directory(), Arc::new(Board::default())).unwrap()
+}
+
+impl House {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let hooks = open(folder.path());
+        Self { hooks, directory: directory(), folder }
+    }
+
+    /// Uploads a guest, and binds it to a policy document.
+    pub fn binding(&self, guest_name: &str, policy: &str) -> Binding {
+        let version = self.hooks.upload(guest_name, &guest(guest_name)).unwrap().version;
+        Binding::new(guest_name, &version, policy)
+    }
+
+    pub fn peer(&self, name: &str) -> PeerId {
+        self.directory.load().id(name).unwrap()
+    }
+
+    pub fn route(&self, source: &str) -> Routed {
+        self.hooks.route(&message(source, "8613012345678"), NOW)
+    }
+}
+
+/// A policy document of the default router that sends everything to one peer.
+pub fn everything_to(peer: &str) -> String {
+    format!("[default]\nlegs = [{{ peer = \"{peer}\" }}]\n")
+}
+
+/// The peers that a verdict forwards to, in order; nothing for any other verdict.
+pub fn peers(routed: &Routed) -> Vec<PeerId> {
+    match &routed.verdict {
+        Verdict::Forward(legs) => legs.iter().map(|leg| leg.peer).collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub fn message(source: &str, destination: &str) -> Message {
+    let by = Arc::new(DecidedBy { plugin: String::new(), version: String::new() });
+    Message {
+        id: MessageId(0),
+        kind: Kind::Text,
+        origin: PeerId(0),
+        source: Address::new(5, 0, source.as_bytes()),
+        destination: Address::international(destination),
+        service_type: Bytes::new(),
+        protocol_id: 0,
+        esm_class: 0,
+        priority: Priority::default(),
+        receipts: ReceiptRequest::NONE,
+        replace_if_present: false,
+        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+        tlvs: Bytes::new(),
+        accepted_at: NOW,
+        scheduled: None,
+        expires_at: NOW,
+        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None },
+    }
+}

@@ -1,0 +1,87 @@
+//! Components that are not what they should be, and bindings that change while others look.
+
+mod support;
+
+use hooks::{Binding, HookError};
+use std::path::{Path, PathBuf};
+use support::{House, NOW, everything_to, guest, peers};
+
+/// The smallest component: it imports and exports nothing.
+const EMPTY_COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+
+fn replaced(octets: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len(), "lengths are written in front of names");
+    let mut all = octets.to_vec();
+    let mut count = 0;
+    for start in 0..=all.len() - old.len() {
+        if all[start..].starts_with(old) {
+            all[start..start + old.len()].copy_from_slice(new);
+            count += 1;
+        }
+    }
+    assert!(count > 0, "the component does not contain what was to be replaced");
+    all
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn another_world_version_or_import_is_refused_by_name_and_leaves_nothing_behind() {
+    let house = House::new();
+    let router = guest("prefix_router");
+    let refusal = |octets: &[u8]| house.hooks.upload("p", octets).unwrap_err();
+    assert!(matches!(refusal(&EMPTY_COMPONENT), HookError::WrongWorld { .. }));
+    let newer = refusal(&replaced(&router, b"@0.1.0", b"@0.9.0"));
+    assert!(matches!(&newer, HookError::WrongVersion { .. }), "{newer}");
+    let words = newer.to_string();
+    assert!(words.contains("0.9.0") && words.contains("0.1.0"), "both versions are named: {words}");
+    let other = refusal(&replaced(&router, b"switchyard:hooks/routing@", b"switchyard:hooks/billing@"));
+    assert!(matches!(&other, HookError::WrongWorld { .. }), "{other}");
+    let foreign = refusal(&replaced(&router, b"switchyard:hooks/tables@", b"switchyard:hooks/wallet@"));
+    assert!(matches!(&foreign, HookError::ForeignImport(name) if name.contains("wallet")), "{foreign}");
+    assert_eq!(house.hooks.versions().unwrap(), []);
+    assert_eq!(files(&house.folder.path().join("artefacts")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_component_that_changed_on_disk_is_not_run_under_its_old_version() {
+    let house = House::new();
+    let binding = house.binding("prefix_router", &everything_to("north"));
+    let path = house.folder.path().join("components/prefix_router").join(format!("{}.wasm", binding.version));
+    std::fs::write(&path, guest("test_trap")).unwrap();
+    let error = house.hooks.activate(NOW, vec![binding.clone()]).unwrap_err();
+    assert!(matches!(&error, HookError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("upload it again"), "{error}");
+    assert_eq!(house.binding("prefix_router", &everything_to("north")), binding);
+    house.hooks.activate(NOW, vec![binding]).unwrap();
+    assert_eq!(peers(&house.route("good")), [house.peer("north")]);
+}
+
+#[test]
+fn two_admins_who_activate_at_once_both_land_in_the_history() {
+    let house = House::new();
+    let north = house.binding("prefix_router", &everything_to("north"));
+    let south = Binding { policy: everything_to("south"), ..north.clone() };
+    const TIMES: usize = 15;
+    std::thread::scope(|scope| {
+        for binding in [&north, &south] {
+            let hooks = &house.hooks;
+            scope.spawn(move || {
+                for _ in 0..TIMES {
+                    hooks.activate(NOW, vec![binding.clone()]).unwrap();
+                }
+            });
+        }
+    });
+    let history = house.hooks.history();
+    assert_eq!(history.len(), 2 * TIMES);
+    assert_eq!(history.iter().filter(|record| record.chain == [north.clone()]).count(), TIMES);
+    let last = if history.last().unwrap().chain == [north] { "north" } else { "south" };
+    assert_eq!(
+        peers(&house.route("good")),
+        [house.peer(last)],
+        "what the history calls live is what answers"
+    );
+}
