@@ -67,11 +67,14 @@ impl Store {
     /// # Errors
     /// When another process has it, a newer daemon wrote it, or it cannot be read.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        let opened = Database::builder().set_cache_size(options.cache).create(path);
-        let database = opened.map_err(|error| match error {
+        let failed = |error: redb::DatabaseError| match error {
             redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(path.to_owned()),
             other => StoreError::Open { path: path.to_owned(), source: other.into() },
-        })?;
+        };
+        if !path.exists() {
+            make(path).map_err(failed)?;
+        }
+        let database = Database::builder().set_cache_size(options.cache).create(path).map_err(failed)?;
         Self::on(database, path, options)
     }
 
@@ -319,6 +322,22 @@ impl Store {
         }
         Ok(directory)
     }
+}
+
+/// Makes an empty file under another name and gives it its own once it is whole on disk: a power cut during its making
+/// leaves nothing that the next start would stumble over.
+fn make(path: &Path) -> Result<(), redb::DatabaseError> {
+    let new = path.with_extension("new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    drop(Database::create(&new)?);
+    std::fs::File::open(&new)?.sync_all()?;
+    std::fs::rename(&new, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(())
 }
 
 pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
