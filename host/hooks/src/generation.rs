@@ -5,7 +5,7 @@ use crate::bindings::switchyard::hooks::types as wit_types;
 use crate::bindings::{Router, RouterPre};
 use crate::capabilities::{State, log, peers::Board, tables::Digits, tables::Tables};
 use crate::runtime::{Runtime, TICK};
-use crate::{Binding, HookError, InstanceUse};
+use crate::{Binding, HookError, InstanceUse, patience};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::{Address, DecidedBy, Directory, Leg, Message, RejectReason, Timestamp, Verdict};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::component::Component;
-use wasmtime::{Store, StoreLimitsBuilder, Trap};
+use wasmtime::{Store, StoreLimitsBuilder, Trap, UpdateDeadline};
 
 /// What kind of fault a call ended in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +80,9 @@ struct AtomicCounts {
 
 /// Octets that a row of a table may take in the host while it is handed over: the record, and a key of 30 digits.
 const ROW: usize = 64;
+
+/// How long a plugin may read its policy document, where its calls may not take longer anyway.
+const CONFIGURATION: Duration = Duration::from_secs(5);
 
 /// Octets that one host call or verdict of a running plugin may hand over: 255 legs with names and addresses and a
 /// note stay far below it.
@@ -175,8 +178,9 @@ impl Generation {
     }
 
     fn arm(&self, instance: &mut Instance, now: Timestamp, destination: Digits, body: Bytes) {
-        instance.store.set_epoch_deadline(self.ticks(self.binding.deadline));
+        instance.store.set_epoch_deadline(self.ticks(self.binding.deadline / 2));
         let state = instance.store.data_mut();
+        state.looked = None;
         state.now = now;
         state.destination = destination;
         state.body = body;
@@ -204,6 +208,7 @@ impl Generation {
                 board: self.board.clone(),
                 tables: self.tables.clone(),
                 configuring: true,
+                looked: None,
                 log_lines: log::LINES,
             },
         );
@@ -211,9 +216,16 @@ impl Generation {
         // What a guest hands over is copied into the host's memory, and a list may name one text a million times: the
         // copies have a limit of their own. A table of many rows needs more of it than a verdict.
         store.set_hostcall_fuel(self.binding.memory.max(self.binding.table_rows.saturating_mul(ROW)));
-        store.epoch_deadline_trap();
         // A policy document may be large: reading it may take longer than a call.
-        store.set_epoch_deadline(self.ticks(self.binding.deadline.max(Duration::from_secs(5))));
+        let (call, configuration) = (self.binding.deadline, self.binding.deadline.max(CONFIGURATION));
+        let ticks = (self.ticks(call / 2), self.ticks(configuration / 2));
+        store.epoch_deadline_callback(move |mut context| {
+            let state = context.data_mut();
+            let (deadline, ticks) =
+                if state.configuring { (configuration, ticks.1) } else { (call, ticks.0) };
+            Ok(patience::judge(&mut state.looked, deadline, ticks).unwrap_or(UpdateDeadline::Interrupt))
+        });
+        store.set_epoch_deadline(ticks.1);
         let router = self.pre.instantiate(&mut store).map_err(|error| {
             Configured::Fault(Fault { kind: FaultKind::Instance, what: format!("no instance: {error:#}") })
         })?;

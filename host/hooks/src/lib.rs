@@ -11,6 +11,7 @@ mod error;
 mod generation;
 mod hooks;
 mod library;
+mod patience;
 mod runtime;
 
 pub use capabilities::peers::{Board, PeerState};

@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) tables: Arc<tables::Tables>,
     /// `configure` is running: tables may be filled.
     pub(crate) configuring: bool,
+    /// Set when a deadline is first looked at: what the thread had run by then.
+    pub(crate) looked: Option<crate::patience::Look>,
     /// Log lines that this call may still write.
     pub(crate) log_lines: u32,
 }
