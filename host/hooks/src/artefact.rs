@@ -40,8 +40,7 @@ pub(crate) fn load_or_compile(
             Err(error) => tracing::warn!(version, %error, "artefact not usable, compiling again"),
         }
     }
-    let compiled =
-        Component::new(engine, component).map_err(|error| HookError::Broken(format!("{error:#}")))?;
+    let compiled = crate::compile::compile(engine, component)?;
     keep_compiled(folder, engine, version, component, &compiled)?;
     Ok(compiled)
 }

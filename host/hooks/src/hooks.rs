@@ -52,7 +52,7 @@ pub struct Binding {
     /// Octets of memory that one instance may have.
     #[serde(default = "default_memory")]
     pub memory: usize,
-    /// How long a call may take.
+    /// How long a call may run. Time in which its thread waits for a processor does not count.
     #[serde(default = "default_deadline", with = "milliseconds", rename = "deadline-ms")]
     pub deadline: Duration,
     /// Rows that its tables may have.
@@ -159,6 +159,8 @@ pub struct Hooks {
     live: ArcSwap<Chain>,
     /// Older chains, the newest last; the last one's generations are kept for a quick way back.
     history: Mutex<History>,
+    /// Held while the live chain changes, so that each change starts from what the one before has left.
+    changing: Mutex<()>,
     nobody: Arc<DecidedBy>,
 }
 
@@ -204,6 +206,7 @@ impl Hooks {
             board,
             live: ArcSwap::from_pointee(nothing),
             history: Mutex::new(History { records, before: None }),
+            changing: Mutex::default(),
             nobody: Arc::new(DecidedBy { plugin: "none".to_owned(), version: String::new() }),
         };
         if let Some(record) = last {
@@ -250,6 +253,7 @@ impl Hooks {
     /// # Errors
     /// When one of its routers does not start or refuses its document.
     pub fn activate(&self, now: Timestamp, chain: Vec<Binding>) -> Result<BindingRecord, HookError> {
+        let _changing = self.changing.lock();
         let record = BindingRecord { since: now, chain, rollback: false };
         let chain = Arc::new(self.start(record.clone())?);
         self.exchange(chain)?;
@@ -275,6 +279,7 @@ impl Hooks {
     /// # Errors
     /// When there is none, or it does not start any more.
     pub fn rollback(&self, now: Timestamp) -> Result<BindingRecord, HookError> {
+        let _changing = self.changing.lock();
         let (before, record) = {
             let history = self.history.lock();
             let live = history.records.last().ok_or(HookError::NothingBefore)?;

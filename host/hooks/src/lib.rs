@@ -7,6 +7,7 @@
 mod artefact;
 mod bindings;
 mod capabilities;
+mod compile;
 mod error;
 mod generation;
 mod hooks;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -33,7 +34,9 @@ pub(crate) struct Library {
 
 /// Writes a file so that it is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), HookError> {
-    let new = path.with_extension("new");
+    // Two who write the same file at once do not write into each other's.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let new = path.with_extension(format!("{}.new", NUMBER.fetch_add(1, Relaxed)));
     let write = || -> std::io::Result<()> {
         let mut file = std::fs::File::create(&new)?;
         file.write_all(octets)?;
@@ -90,8 +93,7 @@ impl Library {
             return Err(HookError::NotComponent);
         }
         let version = version_of(octets);
-        let compiled =
-            Component::new(engine, octets).map_err(|error| HookError::Broken(format!("{error:#}")))?;
+        let compiled = crate::compile::compile(engine, octets)?;
         check_world(engine, &compiled)?;
         crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled)?;
         let path = self.component(plugin, &version);

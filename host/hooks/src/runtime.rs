@@ -36,6 +36,7 @@ impl Runtime {
             .wasm_component_model(true)
             .epoch_interruption(true)
             .memory_init_cow(true)
+            .parallel_compilation(false)
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let engine = Engine::new(&config).map_err(|error| HookError::Engine(format!("{error:#}")))?;
         let mut linker = Linker::new(&engine);
