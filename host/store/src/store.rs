@@ -326,18 +326,30 @@ impl Store {
 
 /// Makes an empty file under another name and gives it its own once it is whole on disk: a power cut during its making
 /// leaves nothing that the next start would stumble over.
+///
+/// Two daemons may do so at once. The other name is each one's own, and a link, unlike a rename, never takes the place
+/// of a file that is there: the second finds the first one's file, and then that it is in use.
 fn make(path: &Path) -> Result<(), redb::DatabaseError> {
-    let new = path.with_extension("new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    absent(std::fs::remove_file(&new))?;
     drop(Database::create(&new)?);
     std::fs::File::open(&new)?.sync_all()?;
-    std::fs::rename(&new, path)?;
+    match std::fs::hard_link(&new, path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
+    absent(std::fs::remove_file(&new))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(folder)?.sync_all()?;
     Ok(())
+}
+
+/// A file that is not there need not be removed.
+fn absent(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
