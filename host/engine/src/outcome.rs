@@ -290,14 +290,12 @@ impl Engine {
         let since = now.wall;
         let waiting = match entry.state {
             State::Deferred => Waiting::Deferred { until: now.wall_of(entry.due) },
-            State::Held | State::Routing => Waiting::Held { until: now.wall_of(entry.due.min(now.mono)) },
+            State::Held => Waiting::Held { until: now.wall_of(entry.due) },
+            // Its hold is over: after a crash it is asked about at once.
+            State::Routing => Waiting::Held { until: now.wall_of(entry.due.min(now.mono)) },
             State::Uncertain => Waiting::Uncertain { since },
             State::Receipt => Waiting::Receipt { peer: entry.peer, since },
             State::Queued | State::Submitted | State::Free | State::Ghost | State::Ending => Waiting::Queued,
-        };
-        let waiting = match (waiting, entry.state) {
-            (Waiting::Held { .. }, State::Held) => Waiting::Held { until: now.wall_of(entry.due) },
-            (other, _) => other,
         };
         let (parts, steps) = entry
             .side
