@@ -1,12 +1,14 @@
 //! From a submission to a place in a queue.
 
+use crate::consent::comparable;
 use crate::engine::Engine;
+use crate::keys::Known;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Answer, Command, Output, ReplyTo};
 use model::{
     FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed, StepKind,
-    Verdict,
+    SubmissionKey, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -20,9 +22,39 @@ impl Engine {
         out.commands.push(Command::Answer { to: reply, answer });
     }
 
-    pub(crate) fn accept_many(&mut self, now: Now, messages: Vec<Message>, reply: ReplyTo, out: &mut Output) {
-        let results = messages.into_iter().map(|message| self.accept(now, message, out)).collect();
-        out.commands.push(Command::Answer { to: reply, answer: Answer::AcceptedMany(results) });
+    pub(crate) fn accept_many(
+        &mut self,
+        now: Now,
+        messages: Vec<Message>,
+        key: Option<SubmissionKey>,
+        reply: ReplyTo,
+        out: &mut Output,
+    ) {
+        let origin = messages.first().map(|message| message.origin);
+        let known = match (origin, &key) {
+            (Some(origin), Some(key)) => self.keys.find(origin, key),
+            _ => Known::No,
+        };
+        let answer = match known {
+            Known::Same(results) => {
+                self.totals.repeated += 1;
+                Answer::AcceptedMany(results)
+            }
+            Known::Other => Answer::Refused(Refusal::KeyReused),
+            Known::No => {
+                let results: Vec<_> =
+                    messages.into_iter().map(|message| self.accept(now, message, out)).collect();
+                // Where nothing was accepted there is nothing to protect, and the next try may fare better.
+                if let (Some(origin), Some(key)) = (origin, key)
+                    && results.iter().any(Result::is_ok)
+                {
+                    let record = self.keys.remember(origin, key, now.wall, results.clone());
+                    out.batch.keys.push(record);
+                }
+                Answer::AcceptedMany(results)
+            }
+        };
+        out.commands.push(Command::Answer { to: reply, answer });
     }
 
     fn accept(&mut self, now: Now, mut message: Message, out: &mut Output) -> Result<MessageId, Refusal> {
@@ -42,6 +74,10 @@ impl Engine {
     fn judge(&mut self, now: Now, message: &mut Message) -> Result<u8, Refusal> {
         if self.draining {
             return Err(Refusal::ShuttingDown);
+        }
+        if self.has_opted_out(message) {
+            self.totals.opted_out += 1;
+            return Err(Refusal::Rejected(RejectReason::OptedOut));
         }
         if message.expires_at <= now.wall {
             return Err(Refusal::Expired);
@@ -70,6 +106,18 @@ impl Engine {
             return Err(Refusal::QueueFull);
         }
         Ok(leg)
+    }
+
+    /// Whether the addressee has told this sender to stop.
+    fn has_opted_out(&self, message: &Message) -> bool {
+        let asked = !self.consents.is_empty()
+            && self.peers.get(message.origin.0 as usize).is_some_and(|peer| peer.settings.opt_out);
+        asked
+            && self.consents.is_stopped(&comparable(
+                &message.source.value,
+                &message.destination.value,
+                &self.settings.country,
+            ))
     }
 
     /// Puts legs into the order in which they are tried: by rank, and within a rank by lot, so that each is first as

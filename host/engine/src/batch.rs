@@ -1,4 +1,7 @@
-use model::{Final, Message, MessageId, PeerId, PeerMessageId, ReceiptState, Step, Timestamp};
+use model::{
+    AddressBytes, Final, Message, MessageId, PeerId, PeerMessageId, Receipt, ReceiptState, Refusal, Step,
+    SubmissionKey, Timestamp,
+};
 use std::sync::Arc;
 
 /// The writes of a run of events: one transaction, all or nothing.
@@ -21,6 +24,18 @@ pub struct Batch {
     pub finished: Vec<(MessageId, Final)>,
     /// Receipts of ours that are done with: removed from `messages` and `progress` without a final record.
     pub dropped: Vec<MessageId>,
+    /// Submission keys with their answers: table `keys`, by serial number.
+    pub keys: Vec<KeyRecord>,
+    /// All keys with smaller serial numbers are forgotten.
+    pub keys_done: Option<u64>,
+    /// Receipts that match nothing yet: table `parked`, by number.
+    pub parked: Vec<ParkedRecord>,
+    /// Parked receipts that have found their message, or were given up.
+    pub unparked: Vec<u64>,
+    /// Who told whom to stop (true) or to go on (false), in order: table `optouts`.
+    pub consents: Vec<(Consent, bool)>,
+    /// Finished messages that the archive has: removed from `finished`.
+    pub archived: Vec<MessageId>,
     /// The next id to be given out after this run; persisted so that no id is ever used twice.
     pub next_id: MessageId,
 }
@@ -36,7 +51,50 @@ impl Batch {
             && self.progress.is_empty()
             && self.finished.is_empty()
             && self.dropped.is_empty()
+            && self.keys.is_empty()
+            && self.keys_done.is_none()
+            && self.parked.is_empty()
+            && self.unparked.is_empty()
+            && self.consents.is_empty()
+            && self.archived.is_empty()
     }
+}
+
+/// A submission key and what was answered under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Grows from record to record.
+    pub serial: u64,
+    /// Whose key it is.
+    pub origin: PeerId,
+    /// The key.
+    pub key: SubmissionKey,
+    /// When it was used.
+    pub at: Timestamp,
+    /// The answer: one result a message.
+    pub results: Vec<Result<MessageId, Refusal>>,
+}
+
+/// A receipt that matches nothing yet, as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedRecord {
+    /// Its number; grows.
+    pub number: u64,
+    /// The peer that sent it.
+    pub peer: PeerId,
+    /// When it came.
+    pub at: Timestamp,
+    /// The receipt.
+    pub receipt: Receipt,
+}
+
+/// A subscriber's word to a sender, numbers in the form in which they are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Consent {
+    /// The sender.
+    pub sender: AddressBytes,
+    /// The subscriber.
+    pub subscriber: AddressBytes,
 }
 
 /// A message was given to a link: from here until its outcome is recorded, a crash leaves it uncertain.
@@ -121,4 +179,15 @@ pub struct Recovered {
     pub handed: Option<Handed>,
     /// The `handed` row that the hand-over is in.
     pub handed_seq: u64,
+}
+
+/// Something that is remembered beside messages, as it is found on disk at start.
+#[derive(Debug)]
+pub enum Remembered {
+    /// A submission key.
+    Key(KeyRecord),
+    /// A receipt that matches nothing yet.
+    Parked(ParkedRecord),
+    /// A subscriber who has told a sender to stop.
+    Stopped(Consent),
 }

@@ -1,5 +1,5 @@
 use crate::{Batch, ReplyTo};
-use model::{LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal, Timestamp};
+use model::{LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal, Ticket, Timestamp};
 use std::sync::Arc;
 
 /// What [`crate::Engine`] wants done, and when: the commands leave after the batch is durable, not before.
@@ -35,6 +35,8 @@ pub enum Command {
         taken: u16,
         /// Whether the peer is to be asked for a receipt.
         want_receipt: bool,
+        /// The hand-over's name.
+        ticket: Ticket,
     },
     /// Answer a request.
     Answer {

@@ -5,7 +5,7 @@ use crate::peer::{Brake, InFlight};
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Command, Handed, Output};
-use model::{FinalState, Moment, Now, Priority, StepKind, Verdict};
+use model::{FinalState, Moment, Now, Priority, Step, StepKind, Ticket, Verdict};
 
 /// How many messages are read back from the store at a time, and how few may be left at the front before more are.
 const LOAD_RUN: usize = 1024;
@@ -136,6 +136,8 @@ impl Engine {
         *self.handed_live.entry(self.handed_seq).or_insert(0) += 1;
         let want_receipt = peer.settings.receipts && entry.receipts().any();
         let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());
+        let steps = entry.side.as_ref().map_or(&[][..], |side| &side.steps);
+        let ticket = ticket(steps, Ticket { at: now.wall, attempt: entry.attempts });
         out.batch.handed.push(Handed { id: entry.id, attempt: entry.attempts, leg: entry.leg, at: now.wall });
         out.commands.push(Command::Send {
             link: link.id,
@@ -143,6 +145,7 @@ impl Engine {
             leg: entry.leg,
             taken: u16::try_from(taken).unwrap_or(u16::MAX),
             want_receipt,
+            ticket,
         });
         self.totals.submitted += 1;
         if self.slab[slot].side.is_some() {
@@ -188,5 +191,60 @@ impl Engine {
         self.watch_longest_wait(now, slot, message);
         self.record(now, slot, out);
         true
+    }
+}
+
+/// The name of a hand-over that follows these steps: `own`, unless it repeats one that was left in doubt, perhaps more
+/// than once; then that one's.
+fn ticket(steps: &[Step], own: Ticket) -> Ticket {
+    let mut ticket = own;
+    let mut repeats = false;
+    for step in steps.iter().rev() {
+        match step.kind {
+            StepKind::SentAgain => repeats = true,
+            StepKind::Submitted { attempt, .. } if repeats => {
+                ticket = Ticket { at: step.at, attempt };
+                repeats = false;
+            }
+            StepKind::Unanswered
+            | StepKind::Recovered
+            | StepKind::Deferred { .. }
+            | StepKind::Asked
+            | StepKind::NotSent => {}
+            _ => break,
+        }
+    }
+    ticket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{PeerId, Timestamp};
+
+    fn steps(kinds: &[StepKind]) -> Vec<Step> {
+        let at = |index: usize| Timestamp(index as u64 + 1);
+        kinds.iter().enumerate().map(|(index, kind)| Step { at: at(index), kind: kind.clone() }).collect()
+    }
+
+    fn submitted(attempt: u16) -> StepKind {
+        StepKind::Submitted { peer: PeerId(1), attempt }
+    }
+
+    #[test]
+    fn a_repetition_has_the_ticket_of_what_it_repeats() {
+        use StepKind::{Recovered, Refused, SentAgain, Unanswered};
+        let own = Ticket { at: Timestamp(100), attempt: 9 };
+        assert_eq!(ticket(&[], own), own);
+        let first = Ticket { at: Timestamp(1), attempt: 1 };
+        assert_eq!(ticket(&steps(&[submitted(1), Unanswered, SentAgain]), own), first);
+        assert_eq!(ticket(&steps(&[submitted(1), Recovered, SentAgain]), own), first);
+        let twice = [submitted(1), Unanswered, SentAgain, submitted(2), Unanswered, SentAgain];
+        assert_eq!(ticket(&steps(&twice), own), first);
+        assert_eq!(ticket(&steps(&[submitted(1), Refused { code: 88 }]), own), own);
+        let refused = [submitted(1), Refused { code: 88 }, submitted(2), Unanswered, SentAgain];
+        assert_eq!(ticket(&steps(&refused), own), Ticket { at: Timestamp(3), attempt: 2 });
+        let answered_since = [submitted(1), Unanswered, SentAgain, submitted(2), Refused { code: 88 }];
+        assert_eq!(ticket(&steps(&answered_since), own), own);
     }
 }

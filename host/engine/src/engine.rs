@@ -1,10 +1,12 @@
+use crate::consent::{Consents, comparable};
 use crate::index::{IdIndex, PairIndex};
+use crate::keys::Keys;
 use crate::ledger::{Parking, ReceiptIndex};
 use crate::peer::{InFlight, Link, Peer};
 use crate::random::Random;
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
 use crate::timer::{Timer, Timers};
-use crate::{Event, Output, Settings};
+use crate::{Answer, Command, Event, Output, Settings};
 use model::{Final, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -45,6 +47,8 @@ pub struct Engine {
     pub(crate) fresh: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
     pub(crate) in_doubt: HashMap<u64, Vec<MessageId>>,
+    pub(crate) keys: Keys,
+    pub(crate) consents: Consents,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -73,6 +77,12 @@ pub struct Totals {
     pub receipts_matched: u64,
     /// Receipts from peers that never matched one.
     pub receipts_unmatched: u64,
+    /// Receipts of ours that were not made because their account's queue was full.
+    pub receipts_dropped: u64,
+    /// Submissions that were repeated under their key, and answered again.
+    pub repeated: u64,
+    /// Submissions refused because the addressee has told the sender to stop.
+    pub opted_out: u64,
     /// Hand-overs that ended in doubt.
     pub uncertain: u64,
     /// Messages sent again to settle a doubt.
@@ -98,6 +108,8 @@ impl Engine {
         Self {
             pairs: PairIndex::new(random.next()),
             receipts: ReceiptIndex::new(random.next()),
+            keys: Keys::new(random.next()),
+            consents: Consents::default(),
             random,
             settings,
             slab: Slab::new(),
@@ -134,7 +146,7 @@ impl Engine {
             Event::LinkPaused { link } => self.link_paused(link),
             Event::LinkDown { link } => self.link_down(now, link, out),
             Event::Accept { message, reply } => self.accept_one(now, *message, reply, out),
-            Event::AcceptMany { messages, reply } => self.accept_many(now, messages, reply, out),
+            Event::AcceptMany { messages, key, reply } => self.accept_many(now, messages, key, reply, out),
             Event::Outcome { link, id, outcome } => self.outcome(now, link, id, outcome, out),
             Event::Receipt { peer, receipt, reply } => self.receipt(now, peer, receipt, reply, out),
             Event::Told { id, receipt } => self.told(now, id, receipt, out),
@@ -146,6 +158,23 @@ impl Engine {
             Event::Loaded { id, message } => self.loaded(now, id, message, out),
             Event::Rerouted { id, routed } => self.rerouted(now, id, routed, out),
             Event::Disk { low } => self.disk_low = low,
+            Event::Consent { sender, subscriber, stop, reply } => {
+                let consent = comparable(&sender, &subscriber, &self.settings.country);
+                if self.consents.set(consent.clone(), stop) {
+                    out.batch.consents.push((consent, stop));
+                }
+                if let Some(to) = reply {
+                    out.commands.push(Command::Answer { to, answer: Answer::Done });
+                }
+            }
+            Event::Archived { ids, reply } => {
+                out.batch.archived.extend(ids);
+                out.commands.push(Command::Answer { to: reply, answer: Answer::Done });
+            }
+            Event::ReportAgain { message, ended, reply } => {
+                let answer = self.report_again(now, &message, &ended, out);
+                out.commands.push(Command::Answer { to: reply, answer });
+            }
             Event::Drain => self.draining = true,
         }
     }
@@ -162,7 +191,7 @@ impl Engine {
         }
         self.evict();
         self.load_ahead(out);
-        if !self.sweep_set && self.slab.used() > 0 {
+        if !self.sweep_set && (self.slab.used() > 0 || self.keys.len() > 0) {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
         }
@@ -246,6 +275,9 @@ impl Engine {
     /// Looks at a part of the slab for ended validities and limits: all of it within a minute, and in small appliances
     /// all of it every second. So a waiting message needs no timer of its own.
     fn sweep(&mut self, now: Now, out: &mut Output) {
+        if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention, self.settings.key_limit) {
+            out.batch.keys_done = Some(left);
+        }
         let capacity = self.slab.capacity();
         let share = (capacity / 60).max(65_536).min(capacity);
         for _ in 0..share {
@@ -331,8 +363,10 @@ impl Engine {
         let Some(state) = self.links.get_mut(index as usize).and_then(Option::take) else { return };
         let peer = &mut self.peers[state.peer.0 as usize];
         peer.links.retain(|other| *other != index);
-        for InFlight { slot, seq, .. } in state.in_flight {
+        for flight in state.in_flight {
+            let InFlight { slot, seq, .. } = flight;
             self.moved_on(slot, seq, out);
+            self.history(slot, flight);
             self.step(now, slot, StepKind::Unanswered);
             self.in_doubt(now, slot, out);
         }

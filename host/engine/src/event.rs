@@ -1,6 +1,7 @@
 use crate::PeerSettings;
 use model::{
-    Address, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest, Routed, Text, Timestamp,
+    Address, AddressBytes, Final, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest,
+    Routed, SubmissionKey, Text, Timestamp,
 };
 use std::sync::Arc;
 
@@ -46,9 +47,14 @@ pub enum Event {
     },
     /// One submission to several destinations (submit_multi): accepted or refused one by one, answered once by
     /// [`crate::Answer::AcceptedMany`], ids counting up in the order of the messages.
+    ///
+    /// With a key it may be repeated: as long as the key is remembered ([`crate::Settings::key_retention`]) the first
+    /// answer is given again and nothing is accepted twice. A submission of which nothing was accepted is not remembered.
     AcceptMany {
-        /// The messages.
+        /// The messages, all of one origin.
         messages: Vec<Message>,
+        /// The submitter's own name for the submission.
+        key: Option<SubmissionKey>,
         /// Who is to be told.
         reply: ReplyTo,
     },
@@ -158,6 +164,35 @@ pub enum Event {
         id: MessageId,
         /// Send it again; otherwise it ends as unknown.
         again: bool,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// A subscriber tells a sender to stop, or to go on. Answered by [`crate::Answer::Done`] where anybody waits.
+    Consent {
+        /// The sender's number or name, as the subscriber addressed it.
+        sender: AddressBytes,
+        /// The subscriber's number.
+        subscriber: AddressBytes,
+        /// Stop; otherwise go on.
+        stop: bool,
+        /// Who is to be told.
+        reply: Option<ReplyTo>,
+    },
+    /// Finished messages are safe in the archive and may leave the store. Answered by [`crate::Answer::Done`] once they
+    /// have.
+    Archived {
+        /// Which.
+        ids: Vec<MessageId>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The receipt of a finished message is to be made once more. Answered by [`crate::Answer::Done`], or refused where
+    /// the origin takes no receipts or its queue is full.
+    ReportAgain {
+        /// The message.
+        message: Box<Message>,
+        /// How it ended.
+        ended: Box<Final>,
         /// Who is to be told.
         reply: ReplyTo,
     },

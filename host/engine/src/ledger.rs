@@ -1,10 +1,10 @@
 use crate::slab::Slot;
 use hashbrown::HashTable;
-use model::{Moment, PeerMessageId, Receipt, ReceiptState};
+use model::{Moment, PeerId, PeerMessageId, Receipt, ReceiptState, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
-use crate::{Part, ReplyTo};
+use crate::{ParkedRecord, Part, ReplyTo};
 
 /// Finds messages that wait for a receipt, by peer group and the peer's id.
 #[derive(Debug, Default)]
@@ -51,11 +51,23 @@ impl ReceiptIndex {
 /// A receipt that matches nothing yet: it may have overtaken its answer, or its answer was lost.
 #[derive(Debug)]
 pub(crate) struct Parked {
+    /// The peer that sent it, and the peer's group.
+    pub(crate) peer: PeerId,
     pub(crate) group: u32,
     pub(crate) receipt: Receipt,
+    /// When it came.
+    pub(crate) at: Timestamp,
     pub(crate) until: Moment,
+    /// It stands in the table `parked`.
+    pub(crate) written: bool,
     /// The peer still waits for our answer to it.
     pub(crate) reply: Option<(ReplyTo, Moment)>,
+}
+
+impl Parked {
+    pub(crate) fn record(&self, number: u64) -> ParkedRecord {
+        ParkedRecord { number, peer: self.peer, at: self.at, receipt: self.receipt.clone() }
+    }
 }
 
 /// Parked receipts, findable by key, oldest first.
@@ -64,6 +76,8 @@ pub(crate) struct Parking {
     by_key: HashMap<u64, Vec<u64>>,
     parked: HashMap<u64, (u64, Parked)>,
     order: VecDeque<u64>,
+    /// Those whose peers still wait for an answer, oldest first.
+    unanswered: VecDeque<u64>,
     next: u64,
 }
 
@@ -72,16 +86,25 @@ impl Parking {
         self.parked.len()
     }
 
-    pub(crate) fn park(&mut self, key: u64, parked: Parked) {
+    pub(crate) fn park(&mut self, key: u64, parked: Parked) -> u64 {
         let number = self.next;
-        self.next += 1;
+        self.put(number, key, parked);
+        number
+    }
+
+    /// Puts one in under its number; numbers must grow.
+    pub(crate) fn put(&mut self, number: u64, key: u64, parked: Parked) {
+        self.next = number + 1;
+        if parked.reply.is_some() {
+            self.unanswered.push_back(number);
+        }
         self.by_key.entry(key).or_default().push(number);
         self.parked.insert(number, (key, parked));
         self.order.push_back(number);
     }
 
     /// Takes out everything parked under a key, oldest first.
-    pub(crate) fn claim(&mut self, key: u64, group: u32, id: &PeerMessageId) -> Vec<Parked> {
+    pub(crate) fn claim(&mut self, key: u64, group: u32, id: &PeerMessageId) -> Vec<(u64, Parked)> {
         let Some(numbers) = self.by_key.remove(&key) else { return Vec::new() };
         let (mine, others): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|number| {
             self.parked
@@ -91,11 +114,13 @@ impl Parking {
         if !others.is_empty() {
             self.by_key.insert(key, others);
         }
-        mine.into_iter().filter_map(|number| self.parked.remove(&number)).map(|(_, parked)| parked).collect()
+        mine.into_iter()
+            .filter_map(|number| self.parked.remove(&number).map(|(_, parked)| (number, parked)))
+            .collect()
     }
 
     /// Takes out what has been parked long enough, and the oldest if there is more than `limit`.
-    pub(crate) fn expired(&mut self, now: Moment, limit: usize) -> Vec<Parked> {
+    pub(crate) fn expired(&mut self, now: Moment, limit: usize) -> Vec<(u64, Parked)> {
         let mut gone = Vec::new();
         while let Some(number) = self.order.front() {
             match self.parked.get(number) {
@@ -108,7 +133,7 @@ impl Parking {
                                 self.by_key.remove(&key);
                             }
                         }
-                        gone.push(parked);
+                        gone.push((*number, parked));
                     }
                 }
                 Some(_) => break,
@@ -118,19 +143,28 @@ impl Parking {
         gone
     }
 
-    /// Answers that have been held back long enough.
-    pub(crate) fn overdue_replies(&mut self, now: Moment) -> Vec<ReplyTo> {
-        let mut due: Vec<(u64, ReplyTo)> = Vec::new();
-        for (number, (_, parked)) in &mut self.parked {
-            if let Some((reply, at)) = parked.reply
-                && at <= now
-            {
-                due.push((*number, reply));
-                parked.reply = None;
+    /// Those whose answers have been held back long enough: they are to be written down, and answered. Oldest first.
+    pub(crate) fn overdue(&mut self, now: Moment) -> Vec<(ReplyTo, ParkedRecord)> {
+        let mut due = Vec::new();
+        while let Some(number) = self.unanswered.front() {
+            if let Some((_, parked)) = self.parked.get_mut(number) {
+                match parked.reply {
+                    Some((_, at)) if at > now => break,
+                    Some((reply, _)) => {
+                        parked.reply = None;
+                        parked.written = true;
+                        due.push((reply, parked.record(*number)));
+                    }
+                    None => {}
+                }
             }
+            self.unanswered.pop_front();
         }
-        due.sort_unstable_by_key(|(number, _)| *number);
-        due.into_iter().map(|(_, reply)| reply).collect()
+        due
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ParkedRecord> {
+        self.order.iter().filter_map(|number| Some(self.parked.get(number)?.1.record(*number)))
     }
 }
 

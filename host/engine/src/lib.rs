@@ -8,10 +8,12 @@
 mod accept;
 mod batch;
 mod command;
+mod consent;
 mod dispatch;
 mod engine;
 mod event;
 mod index;
+mod keys;
 mod lane;
 mod ledger;
 mod outcome;
@@ -25,7 +27,9 @@ mod slab;
 mod status;
 mod timer;
 
-pub use batch::{Batch, Handed, Part, Progress, Recovered, Waiting};
+pub use batch::{
+    Batch, Consent, Handed, KeyRecord, ParkedRecord, Part, Progress, Recovered, Remembered, Waiting,
+};
 pub use command::{Answer, Command, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};

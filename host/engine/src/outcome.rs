@@ -75,17 +75,18 @@ impl Engine {
                 self.step(now, slot, StepKind::NotSent);
                 self.put_back(now, slot, out);
             }
-            Outcome::Unanswered { taken } => {
+            Outcome::Unanswered { taken, known } => {
                 self.history(slot, flight);
                 self.keep_parts(slot, taken);
                 self.step(now, slot, StepKind::Unanswered);
                 self.in_doubt(now, slot, out);
+                self.expect(now, slot, known, out);
             }
         }
     }
 
     /// A first attempt keeps its stamp on the link's list only; from here on the message has a history of its own.
-    fn history(&mut self, slot: Slot, flight: InFlight) {
+    pub(crate) fn history(&mut self, slot: Slot, flight: InFlight) {
         let entry = &mut self.slab[slot];
         if entry.side.is_none() {
             let kind = StepKind::Submitted { peer: entry.peer, attempt: entry.attempts };
@@ -216,6 +217,27 @@ impl Engine {
         if remedy == Uncertainty::Ask {
             self.ask(now, slot, out);
         }
+    }
+
+    /// An uncertain message whose receipts can be told though its answer never came: it waits for them like one that was
+    /// answered, and its doubt's limit still holds.
+    fn expect(&mut self, now: Now, slot: Slot, known: Vec<PeerMessageId>, out: &mut Output) {
+        let expects = self.peer_of(slot).settings.receipts && self.slab[slot].receipts().any();
+        if self.slab[slot].state != State::Uncertain || known.is_empty() || !expects {
+            return;
+        }
+        self.leave_doubt(slot);
+        self.keep_parts(slot, known);
+        let peer = self.slab[slot].peer.0 as usize;
+        let settings = &self.peers[peer].settings;
+        let (group, limit) = (settings.group, settings.uncertain_limit);
+        let entry = &mut self.slab[slot];
+        entry.state = State::Receipt;
+        entry.due = now.mono + limit;
+        self.peers[peer].awaiting += 1;
+        self.index_parts(slot, group);
+        self.record(now, slot, out);
+        self.match_parked(now, slot, group, out);
     }
 
     /// The key under which an uncertain message can be found by a receipt that names both addresses.
@@ -441,7 +463,16 @@ impl Engine {
     ) {
         self.totals.ended[ended.state as usize] += 1;
         let id = self.slab[slot].id;
-        if wants_receipt && let Some(message) = self.slab[slot].message.clone() {
+        // Where parts are reported singly and all of them were, there is nothing left to say.
+        let told = self.reports_parts(slot)
+            && self.slab[slot]
+                .side
+                .as_ref()
+                .is_some_and(|side| side.parts.len() > 1 && Self::state_of_parts(&side.parts).is_some());
+        if wants_receipt
+            && !told
+            && let Some(message) = self.slab[slot].message.clone()
+        {
             let parts = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.parts);
             let all = u16::try_from(parts.len().max(1)).unwrap_or(u16::MAX);
             let good = parts.iter().filter(|part| part.state == Some(ReceiptState::Delivered)).count();

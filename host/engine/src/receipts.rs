@@ -4,10 +4,10 @@ use crate::engine::Engine;
 use crate::ledger::Parked;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
-use crate::{Answer, Command, Output, Part, ReplyTo};
+use crate::{Answer, Command, Event, Output, Part, ReplyTo};
 use model::{
     DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, Now, PeerId, Priority, Receipt,
-    ReceiptRequest, ReceiptState, ReceiptText, Routed, StepKind, Text, Verdict,
+    ReceiptRequest, ReceiptState, ReceiptText, Refusal, Routed, StepKind, Text, Verdict,
 };
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -28,37 +28,53 @@ impl Engine {
         let group = self.peer_mut(peer).settings.group;
         let taken = Command::Answer { to: reply, answer: Answer::ReceiptTaken };
         if let Some(slot) = self.find_by_receipt(group, &receipt) {
+            if self.needs_content(slot) && self.slab[slot].message.is_none() {
+                // What goes to the submitter names what only the content knows.
+                let id = self.slab[slot].id;
+                let again = Event::Receipt { peer, receipt, reply };
+                self.waiting_for_content.entry(id).or_default().push(again);
+                self.load_if_missing(slot, out);
+                return;
+            }
             self.totals.receipts_matched += 1;
             self.apply_receipt(now, slot, &receipt, out);
             out.commands.push(taken);
             return;
         }
-        // While something is on its way to the group, the receipt may have overtaken its answer.
-        if !self.anything_in_flight(group) {
-            if let Some(slot) = self.find_in_doubt(group, &receipt) {
-                self.totals.receipts_matched += 1;
-                self.apply_receipt(now, slot, &receipt, out);
-            } else {
-                self.totals.receipts_unmatched += 1;
-            }
+        // While something is on its way to the group, the receipt may have overtaken its answer: that comes soon, and
+        // then the receipt need never be written. Otherwise it is written down at once.
+        let soon = self.anything_in_flight(group);
+        if !soon && let Some(slot) = self.find_in_doubt(group, &receipt) {
+            self.totals.receipts_matched += 1;
+            self.apply_receipt(now, slot, &receipt, out);
             out.commands.push(taken);
             return;
         }
         let key = self.receipts.key(group, &receipt.id);
         let parked = Parked {
+            peer,
             group,
             receipt,
+            at: now.wall,
             until: now.mono + self.settings.receipt_parking,
-            reply: Some((reply, now.mono + self.settings.receipt_patience)),
+            written: !soon,
+            reply: soon.then_some((reply, now.mono + self.settings.receipt_patience)),
         };
-        self.parking.park(key, parked);
+        if soon {
+            self.parking.park(key, parked);
+        } else {
+            let mut record = parked.record(0);
+            record.number = self.parking.park(key, parked);
+            out.batch.parked.push(record);
+            out.commands.push(taken);
+        }
         self.watch_parking(now);
         if self.parking.len() > self.settings.receipt_parking_limit {
             self.look_through_parking(now, out);
         }
     }
 
-    fn watch_parking(&mut self, now: Now) {
+    pub(crate) fn watch_parking(&mut self, now: Now) {
         if !self.parking_set {
             self.parking_set = true;
             self.timers.set(now.mono + Duration::from_secs(1), Timer::Parking);
@@ -106,8 +122,11 @@ impl Engine {
             .map_or_else(Vec::new, |side| side.parts.iter().map(|part| part.id.clone()).collect());
         for id in ids {
             let key = self.receipts.key(group, &id);
-            for parked in self.parking.claim(key, group, &id) {
+            for (number, parked) in self.parking.claim(key, group, &id) {
                 self.totals.receipts_matched += 1;
+                if parked.written {
+                    out.batch.unparked.push(number);
+                }
                 if let Some((to, _)) = parked.reply {
                     out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
                 }
@@ -120,10 +139,14 @@ impl Engine {
 
     pub(crate) fn look_through_parking(&mut self, now: Now, out: &mut Output) {
         self.parking_set = false;
-        for to in self.parking.overdue_replies(now.mono) {
+        for (to, record) in self.parking.overdue(now.mono) {
+            out.batch.parked.push(record);
             out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
         }
-        for parked in self.parking.expired(now.mono, self.settings.receipt_parking_limit) {
+        for (number, parked) in self.parking.expired(now.mono, self.settings.receipt_parking_limit) {
+            if parked.written {
+                out.batch.unparked.push(number);
+            }
             if let Some((to, _)) = parked.reply {
                 out.commands.push(Command::Answer { to, answer: Answer::ReceiptTaken });
             }
@@ -163,8 +186,13 @@ impl Engine {
             return;
         }
         part.state = Some(receipt.state);
+        let number = side.parts.iter().position(|part| part.id == receipt.id).unwrap_or(0) + 1;
+        let all = side.parts.len();
         let together = if receipt.intermediate { None } else { Self::state_of_parts(&side.parts) };
         self.step(now, slot, StepKind::Reported { state: receipt.state as u8, error: receipt.error });
+        if !receipt.intermediate && is_last_word(receipt.state) && all > 1 && self.reports_parts(slot) {
+            self.report_part(now, slot, receipt, (number, all), out);
+        }
         if let Some(state) = together {
             self.end(now, slot, state, Some(receipt), out);
             return;
@@ -181,6 +209,7 @@ impl Engine {
                 submitted_at: message.accepted_at,
                 done_at: receipt.done_at.unwrap_or(now.wall),
                 parts: (1, 0),
+                part: 0,
                 peer_id: receipt.id.clone(),
             };
             self.send_back(now, &message, text, out);
@@ -237,14 +266,83 @@ impl Engine {
             submitted_at: message.accepted_at,
             done_at: receipt.and_then(|receipt| receipt.done_at).unwrap_or(ended.at),
             parts,
+            part: 0,
             peer_id: ended.peer_id.clone(),
         };
         self.send_back(now, message, text, out);
     }
 
+    /// Whether the submitter of a message wants a receipt for each part.
+    pub(crate) fn reports_parts(&self, slot: Slot) -> bool {
+        let origin = self.slab[slot].origin.0 as usize;
+        self.peers.get(origin).is_some_and(|peer| peer.settings.part_receipts)
+    }
+
+    /// Whether a receipt for this message makes one of ours before the message ends.
+    fn needs_content(&self, slot: Slot) -> bool {
+        self.slab[slot].receipts().intermediate
+            || (self.reports_parts(slot)
+                && self.slab[slot].side.as_ref().is_some_and(|side| side.parts.len() > 1))
+    }
+
+    /// The receipt for one part, where the submitter wants them singly.
+    fn report_part(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        receipt: &Receipt,
+        (number, all): (usize, usize),
+        out: &mut Output,
+    ) {
+        let wanted = self.slab[slot].receipts();
+        let good = receipt.state == ReceiptState::Delivered;
+        let wants = if good { wanted.on_success } else { wanted.on_failure };
+        let Some(message) = self.slab[slot].message.clone().filter(|_| wants) else { return };
+        let short = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        let text = ReceiptText {
+            of: message.id,
+            state: receipt.state,
+            intermediate: false,
+            error: receipt.error,
+            network_error: receipt.network_error,
+            submitted_at: message.accepted_at,
+            done_at: receipt.done_at.unwrap_or(now.wall),
+            parts: (short(all), u16::from(good)),
+            part: short(number),
+            peer_id: receipt.id.clone(),
+        };
+        self.send_back(now, &message, text, out);
+    }
+
+    /// Makes the receipt of a finished message once more.
+    pub(crate) fn report_again(
+        &mut self,
+        now: Now,
+        message: &Message,
+        ended: &Final,
+        out: &mut Output,
+    ) -> Answer {
+        let account = self.peer_mut(message.origin);
+        if !account.settings.addressee {
+            return Answer::Refused(Refusal::UnknownMessage);
+        }
+        if account.queued + account.deferred >= account.settings.queue_limit {
+            return Answer::Refused(Refusal::QueueFull);
+        }
+        let delivered = u16::from(ended.state == FinalState::Delivered);
+        self.make_receipt(now, message, ended, None, (1, delivered), out);
+        Answer::Done
+    }
+
     fn send_back(&mut self, now: Now, message: &Message, text: ReceiptText, out: &mut Output) {
         // Only accounts take receipts; an SMSC whose MO asked for one is told by its own protocol.
-        if !self.peer_mut(message.origin).settings.addressee {
+        let account = self.peer_mut(message.origin);
+        if !account.settings.addressee {
+            return;
+        }
+        // Beyond the account's limit the report is left to be asked for again: the message's record has it.
+        if account.queued + account.deferred >= account.settings.queue_limit {
+            self.totals.receipts_dropped += 1;
             return;
         }
         self.totals.receipts_made += 1;

@@ -1,8 +1,9 @@
 //! From the tables back into memory, at start.
 
 use crate::engine::Engine;
+use crate::ledger::Parked;
 use crate::slab::{Side, State};
-use crate::{Output, Recovered, Waiting};
+use crate::{Output, Recovered, Remembered, Waiting};
 use model::{MessageId, Now, Step, StepKind, Verdict};
 use std::sync::Arc;
 
@@ -77,6 +78,31 @@ impl Engine {
         // No link is up yet: everything waits.
         if self.may_evict(slot) {
             self.evict_one(slot);
+        }
+    }
+
+    /// Takes what was found written down beside messages, after them; each kind by growing number.
+    pub fn recover_remembered(&mut self, now: Now, found: Remembered) {
+        match found {
+            Remembered::Key(record) => self.keys.recover(record),
+            Remembered::Stopped(consent) => {
+                self.consents.set(consent, true);
+            }
+            Remembered::Parked(record) => {
+                let group = self.peer_mut(record.peer).settings.group;
+                let key = self.receipts.key(group, &record.receipt.id);
+                let parked = Parked {
+                    peer: record.peer,
+                    group,
+                    receipt: record.receipt,
+                    at: record.at,
+                    until: now.moment_of(record.at + self.settings.receipt_parking),
+                    written: true,
+                    reply: None,
+                };
+                self.parking.put(record.number, key, parked);
+                self.watch_parking(now);
+            }
         }
     }
 

@@ -40,6 +40,10 @@ pub struct PeerSettings {
     pub retry: Vec<Duration>,
     /// Attempts in all before a message fails for good on this leg; 0: as many as its validity allows.
     pub max_attempts: u16,
+    /// Of an account: a receipt for each part of a long message as it comes, instead of one for the whole.
+    pub part_receipts: bool,
+    /// Of an account: what it sends to subscribers who told the sender to stop is refused.
+    pub opt_out: bool,
 }
 
 impl PeerSettings {
@@ -59,6 +63,8 @@ impl PeerSettings {
             receipt_limit: Duration::from_secs(3 * 86_400),
             retry: [10, 30, 60, 300, 900, 3600].map(Duration::from_secs).to_vec(),
             max_attempts: 0,
+            part_receipts: false,
+            opt_out: false,
         }
     }
 }
@@ -68,10 +74,10 @@ impl PeerSettings {
 pub struct Settings {
     /// Octets of message content held in memory; beyond it, waiting messages are read back as they near their turn.
     pub body_cache: usize,
-    /// How long a receipt that matches nothing is parked, waiting for an answer that it has overtaken.
+    /// How long a receipt that matches nothing is parked, durably, waiting for an answer that it has overtaken.
     pub receipt_parking: Duration,
-    /// How long the peer's receipt goes unanswered while it is parked: most overtake by milliseconds, and an answer
-    /// promises that the receipt cannot be lost.
+    /// How long a parked receipt goes unanswered before it is written down and answered: most overtake by
+    /// milliseconds, and are then never written.
     pub receipt_patience: Duration,
     /// How many receipts may be parked.
     pub receipt_parking_limit: usize,
@@ -85,6 +91,12 @@ pub struct Settings {
     pub reroute_after: Duration,
     /// How long a receipt of ours waits for its submitter to be bound.
     pub own_receipt_validity: Duration,
+    /// How long submission keys are remembered, and how many at most.
+    pub key_retention: Duration,
+    /// See `key_retention`; beyond it the oldest are forgotten.
+    pub key_limit: usize,
+    /// The country code of home, as digits: numbers with and without it are the same subscriber.
+    pub country: String,
     /// Seed of the engine's random choices (weights, jitter).
     pub seed: u64,
 }
@@ -93,14 +105,17 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             body_cache: 64 << 20,
-            receipt_parking: Duration::from_secs(300),
-            receipt_patience: Duration::from_secs(5),
+            receipt_parking: Duration::from_secs(3600),
+            receipt_patience: Duration::from_secs(2),
             receipt_parking_limit: 100_000,
             longest_schedule: Duration::from_secs(366 * 86_400),
             longest_validity: Duration::from_secs(14 * 86_400),
             waiting_limit: 100_000_000,
             reroute_after: Duration::from_secs(30),
             own_receipt_validity: Duration::from_secs(3 * 86_400),
+            key_retention: Duration::from_secs(86_400),
+            key_limit: 2_000_000,
+            country: String::new(),
             seed: 0,
         }
     }

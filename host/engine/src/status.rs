@@ -1,9 +1,9 @@
 //! What an admin may see of the engine. Reading changes nothing.
 
-use crate::Part;
 use crate::engine::Engine;
 pub use crate::peer::Brake;
 use crate::slab::State;
+use crate::{Consent, ParkedRecord, Part};
 use model::{LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
 
 /// One peer's queue.
@@ -152,6 +152,24 @@ impl Engine {
             brake: peer.brake,
             queue_length: peer.queued,
         })
+    }
+
+    /// Receipts that match nothing yet, oldest first, at most `most`.
+    #[must_use]
+    pub fn parked(&self, most: usize) -> Vec<ParkedRecord> {
+        self.parking.iter().take(most).collect()
+    }
+
+    /// Who has told whom to stop, in no order, at most `most`.
+    #[must_use]
+    pub fn stopped(&self, most: usize) -> Vec<Consent> {
+        self.consents.iter().take(most).cloned().collect()
+    }
+
+    /// Submission keys that are remembered.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.keys.len()
     }
 
     /// Receipts that are parked, and ids that wait for one.

@@ -357,7 +357,7 @@ impl World {
                 if self.random.chance(50) {
                     self.take(&flight);
                 }
-                Outcome::Unanswered { taken: Vec::new() }
+                Outcome::Unanswered { taken: Vec::new(), known: Vec::new() }
             }
             _ => {
                 let peer_id = self.take(&flight);

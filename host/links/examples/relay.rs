@@ -6,10 +6,9 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs, reason = "a measuring tool")]
 
 use bytes::{Buf, Bytes, BytesMut};
+use doors::{Core, Hub, Routing};
 use engine::{Answer, Command, Event, ReplyTo};
-use links::{
-    AccountOptions, BindMode, Core, Hub, Links, LinksOptions, ListenerOptions, PeerOptions, Routing,
-};
+use links::{AccountOptions, BindMode, Links, LinksOptions, ListenerOptions, PeerOptions};
 use model::{Address, DecidedBy, Leg, LinkId, Message, MessageId, PeerId, Routed, Verdict};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -44,7 +43,14 @@ impl Core for Forgetful {
                     let links = self.outgoing.lock();
                     let link = links[usize::try_from(id.0).unwrap() % links.len()];
                     let message = Arc::new(*message);
-                    commands.push(Command::Send { link, message, leg: 0, taken: 0, want_receipt: false });
+                    commands.push(Command::Send {
+                        link,
+                        message,
+                        leg: 0,
+                        taken: 0,
+                        want_receipt: false,
+                        ticket: model::Ticket::default(),
+                    });
                 }
                 Event::Outcome { id, .. } => {
                     self.done.fetch_add(1, Relaxed);

@@ -1,7 +1,7 @@
 //! Sockets: SMPP towards ESMEs that bind to us and towards SMSCs that we dial; one tokio task per connection.
 //!
-//! A link knows nothing of queues. What it receives becomes [`engine::Event`]s, pushed into the [`Core`] once per
-//! socket read; what the engine wants comes as commands through the [`Hub`], one batch per link. The protocol itself is
+//! A link knows nothing of queues. What it receives becomes [`engine::Event`]s, pushed into the [`doors::Core`] once per
+//! socket read; what the engine wants comes as commands through the [`doors::Hub`], one batch per link. The protocol itself is
 //! in [`smpp::Session`]; here are the sockets under it, the accounts behind it, and the way between PDUs and messages.
 //!
 //! * **Nothing is answered before the engine says so.** A positive answer is [`engine::Answer`], which leaves the
@@ -17,16 +17,13 @@ mod backoff;
 mod client;
 mod clock;
 mod guard;
-mod hub;
 mod lines;
 mod link;
 mod links;
 mod options;
 mod outbox;
 mod outgoing;
-mod password;
 mod place;
-mod ports;
 mod rate;
 mod refusal;
 mod reply;
@@ -41,14 +38,11 @@ mod tls;
 mod upstream;
 
 pub use client::PeerError;
-pub use hub::{Deliveries, Delivery, Hub};
 pub use links::{Leftover, Links};
 pub use options::{
     AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, Network,
     ParseNetworkError, PeerOptions, Secret, ServerTls, SourceRules,
 };
-pub use password::{PasswordError, check_password_hash, hash_password};
-pub use ports::{Core, Routing};
 pub use server::ListenError;
 pub use shared::DoorCounts;
 pub use smpp::BindMode;

@@ -1,7 +1,6 @@
 //! One connection: the task that moves octets, requests, answers and outcomes until it ends.
 
 use crate::accounts::{Account, Control, Seat};
-use crate::hub::{Deliveries, Delivery};
 use crate::outbox::Outbox;
 use crate::outgoing::Style;
 use crate::place::Place;
@@ -13,6 +12,7 @@ use crate::socket::{Socket, Wire};
 use crate::state::{LinkBrake, LinkRecord, Phase};
 use crate::upstream::Upstream;
 use crate::{LongText, clock};
+use doors::{Deliveries, Delivery};
 use engine::Event;
 use model::{PeerId, Timestamp};
 use smpp::message_id::MessageIdForm;
@@ -422,7 +422,7 @@ impl Link {
     fn deliver(&mut self, now: Instant, wall: Timestamp, delivery: Delivery) {
         let Some(attached) = &mut self.attached else { return };
         match delivery {
-            Delivery::Send { message, leg, taken, want_receipt } => {
+            Delivery::Send { message, leg, taken, want_receipt, .. } => {
                 attached.outbox.send(message, leg, taken, want_receipt);
             }
             Delivery::Ask { id, peer_id, message, leg } => attached.outbox.ask(id, peer_id, &message, leg),

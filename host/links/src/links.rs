@@ -2,14 +2,13 @@ use crate::accounts::Accounts;
 use crate::client::{Dialled, dial};
 use crate::guard::Guard;
 use crate::lines::Lines;
-use crate::password::Verifier;
 use crate::server::{Listener, listen};
 use crate::shared::{DoorCounts, Doors, Shared};
 use crate::state::Records;
 use crate::{
-    AccountOptions, Core, Hub, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions,
-    Routing, clock,
+    AccountOptions, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions, clock,
 };
+use doors::{Core, Hub, Routing, Verifier};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -292,7 +292,11 @@ impl Outbox {
             self.sample = None;
         }
         let (id, taken) = self.give_up(mark)?;
-        Some(Event::Outcome { link: self.link, id, outcome: Outcome::Unanswered { taken } })
+        Some(Event::Outcome {
+            link: self.link,
+            id,
+            outcome: Outcome::Unanswered { taken, known: Vec::new() },
+        })
     }
 
     fn give_up(&mut self, mark: u64) -> Option<(MessageId, Vec<PeerMessageId>)> {

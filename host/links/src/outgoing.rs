@@ -273,6 +273,7 @@ mod tests {
             submitted_at: WALL,
             done_at: WALL,
             parts: (1, 1),
+            part: 0,
             peer_id: model::PeerMessageId::default(),
         }));
         let deliver = |tlvs| Style { submits: false, tlvs, long: LongText::Payload, validity: false };

@@ -1,7 +1,7 @@
-use crate::hub::{Deliveries, Delivery};
 use crate::reply::{Asked, pack};
 use crate::shared::Shared;
 use crate::state::{LinkRecord, LinkRole};
+use doors::{Deliveries, Delivery};
 use engine::{Event, ReplyTo};
 use model::{LinkId, MessageId, Outcome, PeerId};
 use std::sync::Arc;

@@ -9,7 +9,10 @@ pub(crate) fn of_submission(refusal: Refusal) -> Status {
         Refusal::Throttled | Refusal::Rejected(RejectReason::TryLater) => Status::RTHROTTLED,
         Refusal::Rejected(RejectReason::NoRoute | RejectReason::InvalidDestination) => Status::RINVDSTADR,
         Refusal::Rejected(RejectReason::InvalidSource) => Status::RINVSRCADR,
-        Refusal::Rejected(RejectReason::Prohibited | RejectReason::NotAuthorised) => Status::RSUBMITFAIL,
+        Refusal::Rejected(
+            RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::OptedOut,
+        )
+        | Refusal::KeyReused => Status::RSUBMITFAIL,
         Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => Status::RSYSERR,
         Refusal::BadSchedule => Status::RINVSCHED,
         Refusal::Expired => Status::RINVEXPIRY,
@@ -27,7 +30,10 @@ pub(crate) fn of_delivery(refusal: Refusal) -> Status {
         | Refusal::ShuttingDown
         | Refusal::Internal
         | Refusal::Rejected(RejectReason::TryLater | RejectReason::Fault) => Status::RX_T_APPN,
-        Refusal::Rejected(RejectReason::Prohibited | RejectReason::NotAuthorised) => Status::RX_R_APPN,
+        Refusal::Rejected(
+            RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::OptedOut,
+        )
+        | Refusal::KeyReused => Status::RX_R_APPN,
         _ => Status::RX_P_APPN,
     }
 }

@@ -146,7 +146,7 @@ impl Serving {
         self.next_slot = (slot + 1) & 0xFF_FFFF;
         self.many.insert(slot, many);
         let reply = scope.reply(pack(Asked::SubmitMulti, slot, sequence));
-        scope.events.push(Event::AcceptMany { messages, reply });
+        scope.events.push(Event::AcceptMany { messages, key: None, reply });
         Ok(())
     }
 

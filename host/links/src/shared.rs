@@ -1,9 +1,9 @@
+use crate::LinksOptions;
 use crate::accounts::Accounts;
 use crate::guard::Guard;
 use crate::lines::Lines;
-use crate::password::Verifier;
 use crate::state::Records;
-use crate::{Core, Hub, LinksOptions, Routing};
+use doors::{Core, Hub, Routing, Verifier};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::mpsc;

@@ -98,7 +98,10 @@ async fn check_104_105_unanswered_and_then_answered_after_all() {
         bound_peer(|options| options.response_timeout = Duration::from_millis(50)).await;
     house.send(link, message(1, b"x"));
     let (header, _) = raw.sm().await;
-    assert_eq!(house.outcome().await, (MessageId(1), Outcome::Unanswered { taken: Vec::new() }));
+    assert_eq!(
+        house.outcome().await,
+        (MessageId(1), Outcome::Unanswered { taken: Vec::new(), known: Vec::new() })
+    );
     for _ in 0..2 {
         raw.respond(header, Status::ROK, &Response::id("late")).await;
     }
@@ -159,7 +162,7 @@ async fn check_111_a_drop_leaves_the_written_in_doubt_and_gives_the_others_back(
     for _ in 0..9 {
         outcomes.push(house.outcome().await);
     }
-    let unanswered = Outcome::Unanswered { taken: Vec::new() };
+    let unanswered = Outcome::Unanswered { taken: Vec::new(), known: Vec::new() };
     for (at, (number, outcome)) in outcomes.into_iter().enumerate() {
         assert_eq!(number, MessageId(at as u64 + 1));
         assert_eq!(outcome, if at < 7 { unanswered.clone() } else { Outcome::NotSent });
@@ -206,7 +209,10 @@ async fn check_114_parts_go_one_after_the_other_and_all_must_be_answered() {
     taken(&mut raw, "r1").await;
     raw.sm().await;
     drop(raw);
-    assert_eq!(house.outcome().await, (MessageId(3), Outcome::Unanswered { taken: vec![id("r1")] }));
+    assert_eq!(
+        house.outcome().await,
+        (MessageId(3), Outcome::Unanswered { taken: vec![id("r1")], known: Vec::new() })
+    );
 }
 
 #[tokio::test]

@@ -98,7 +98,10 @@ async fn check_059_shutdown_does_not_wait_for_ever() {
     loop {
         match house.event().await {
             Event::Outcome { id, outcome, .. } => {
-                assert_eq!((id, outcome), (MessageId(1), Outcome::Unanswered { taken: Vec::new() }));
+                assert_eq!(
+                    (id, outcome),
+                    (MessageId(1), Outcome::Unanswered { taken: Vec::new(), known: Vec::new() })
+                );
             }
             Event::LinkDown { .. } => break,
             _ => {}

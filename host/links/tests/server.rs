@@ -266,7 +266,7 @@ async fn check_093_submit_multi() {
     };
     let vip = Destination::List(Bytes::from_static(b"vip"));
     raw.request(&multi(vec![number("861301"), vip.clone(), number("861302")])).await;
-    let Event::AcceptMany { messages, reply } = house.event().await else { panic!() };
+    let Event::AcceptMany { messages, reply, .. } = house.event().await else { panic!() };
     let destinations: Vec<_> = messages.iter().map(|message| message.destination.text()).collect();
     assert_eq!(destinations, ["861301", "861302"]);
     let results = vec![Ok(MessageId::FIRST), Err(Refusal::QueueFull)];
@@ -404,6 +404,7 @@ async fn check_137_139_receipts_go_to_receivers_only() {
         submitted_at: Timestamp(1_795_000_000_000),
         done_at: Timestamp(1_795_000_060_000),
         parts: (1, 1),
+        part: 0,
         peer_id: model::PeerMessageId::default(),
     }));
     house.send(link, receipt);

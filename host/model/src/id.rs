@@ -99,6 +99,19 @@ impl fmt::Debug for PeerMessageId {
     }
 }
 
+/// A submitter's own name for a submission, so that it may safely be repeated: an idempotency key of HTTP, or the twelve
+/// octets of an SGIP sequence number.
+///
+/// A second submission of the same origin with the same key is not a new one: it gets the first one's answer if its
+/// content is the same, and is refused ([`crate::Refusal::KeyReused`]) if not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmissionKey {
+    /// The name, in any octets; at most 255.
+    pub octets: SmallVec<[u8; 24]>,
+    /// A digest of the content, by which a repetition is told from another submission under the same name.
+    pub digest: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,9 +16,9 @@ mod verdict;
 
 pub use address::{Address, AddressBytes};
 pub use directory::{Directory, DirectoryFull};
-pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId};
+pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};
 pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
-pub use outcome::{ErrorClass, Outcome, Refusal};
+pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
 pub use receipt::{Receipt, ReceiptState};
 pub use time::{Moment, Now, Timestamp};
 pub use trace::{Final, FinalState, Step, StepKind};

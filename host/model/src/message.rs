@@ -100,6 +100,8 @@ pub struct ReceiptText {
     pub done_at: Timestamp,
     /// Parts in all, and parts delivered.
     pub parts: (u16, u16),
+    /// Which part it speaks of, from 1; 0 for the message as a whole.
+    pub part: u16,
     /// The upstream's id of the message, for the record.
     pub peer_id: PeerMessageId,
 }

@@ -41,7 +41,20 @@ pub enum Outcome {
     Unanswered {
         /// Parts that were answered positively before.
         taken: Vec<PeerMessageId>,
+        /// Ids under which a receipt will speak of the unanswered parts, in protocols where the sender chooses them.
+        known: Vec<PeerMessageId>,
     },
+}
+
+/// Names one hand-over of a message, durably and before it leaves. A repetition that settles a doubt has the ticket of
+/// the hand-over that it repeats, so that a link can give it the same sequence number and the peer can tell that it
+/// has it already; any other attempt has a ticket of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ticket {
+    /// When the hand-over was first made.
+    pub at: crate::Timestamp,
+    /// Its attempt, from 1.
+    pub attempt: u16,
 }
 
 /// Why a submission was not accepted. Links turn it into the protocol's own answer.
@@ -65,6 +78,8 @@ pub enum Refusal {
     Internal,
     /// The appliance is shutting down; nothing was accepted.
     ShuttingDown,
+    /// The submission's key was used before, for another submission (SGIP 1.2 §3.4: error 9).
+    KeyReused,
 }
 
 impl fmt::Display for Refusal {
@@ -79,6 +94,7 @@ impl fmt::Display for Refusal {
             Self::WrongState => "the message's state does not allow it",
             Self::Internal => "internal fault",
             Self::ShuttingDown => "shutting down",
+            Self::KeyReused => "the key was used before for another submission",
         };
         f.write_str(text)
     }

@@ -23,6 +23,8 @@ pub enum RejectReason {
     TryLater = 6,
     /// The routing plugin failed and its binding says reject (SMPP 0x08).
     Fault = 7,
+    /// The addressee has told this sender to stop (SMPP 0x45).
+    OptedOut = 8,
 }
 
 impl RejectReason {
@@ -37,6 +39,7 @@ impl RejectReason {
             Self::NotAuthorised,
             Self::TryLater,
             Self::Fault,
+            Self::OptedOut,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == octet)
@@ -53,6 +56,7 @@ impl fmt::Display for RejectReason {
             Self::NotAuthorised => "not authorised",
             Self::TryLater => "try later",
             Self::Fault => "routing fault",
+            Self::OptedOut => "the addressee has told this sender to stop",
         })
     }
 }

@@ -269,6 +269,7 @@ mod tests {
             submitted_at: Timestamp(1_795_000_000_000),
             done_at: Timestamp(1_795_000_060_000),
             parts: (1, 0),
+            part: 0,
             peer_id: PeerMessageId::default(),
         };
         write(&mut sm, &text, "1000000001", b"Hello \x01", true);

@@ -13,7 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 2;
+
+/// Whether a record of this format can be read.
+pub(crate) fn is_known(format: u8) -> bool {
+    (1..=FORMAT).contains(&format)
+}
 
 /// A record that cannot be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +38,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (1)
+/// * 1: format (2; 1 is read too)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -45,7 +50,7 @@ pub struct Decoder {
 ///   8 ms, address, address
 /// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
 /// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
-///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets
+///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets, 2 which part (from format 2 on)
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
         | u8::from(message.text.udhi) << 1
@@ -108,6 +113,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         out.extend_from_slice(&receipt.parts.0.to_le_bytes());
         out.extend_from_slice(&receipt.parts.1.to_le_bytes());
         put_short(out, &receipt.peer_id.0);
+        out.extend_from_slice(&receipt.part.to_le_bytes());
     }
 }
 
@@ -167,7 +173,8 @@ impl Decoder {
     /// When the octets are no such record.
     pub fn message(&mut self, id: MessageId, octets: &[u8]) -> Result<(Message, usize), RecordError> {
         let mut cursor = Cursor::new(octets);
-        if cursor.u8()? != FORMAT {
+        let format = cursor.u8()?;
+        if !is_known(format) {
             return Err(RecordError { what: "unknown record format", offset: 0 });
         }
         let flags = cursor.u8()?;
@@ -206,8 +213,11 @@ impl Decoder {
         let (plugin, version) = (cursor.text()?, cursor.text()?);
         let by = self.decider(plugin, version);
         let note = if flagged(7) { Some(cursor.text()?.into()) } else { None };
-        let kind =
-            if flagged(0) { Kind::Receipt(Box::new(decode_receipt(&mut cursor)?)) } else { Kind::Text };
+        let kind = if flagged(0) {
+            Kind::Receipt(Box::new(decode_receipt(&mut cursor, format)?))
+        } else {
+            Kind::Text
+        };
         let message = Message {
             id,
             kind,
@@ -231,7 +241,7 @@ impl Decoder {
     }
 }
 
-fn decode_receipt(cursor: &mut Cursor<'_>) -> Result<ReceiptText, RecordError> {
+fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, RecordError> {
     let of = MessageId(cursor.u64()?);
     let state = cursor.u8()?;
     let state = ReceiptState::from_octet(state).ok_or_else(|| cursor.damaged("unknown receipt state"))?;
@@ -248,6 +258,7 @@ fn decode_receipt(cursor: &mut Cursor<'_>) -> Result<ReceiptText, RecordError> {
         done_at: Timestamp(cursor.u64()?),
         parts: (cursor.u16()?, cursor.u16()?),
         peer_id: PeerMessageId(AddressBytes::from_slice(cursor.short()?)),
+        part: if format >= 2 { cursor.u16()? } else { 0 },
     })
 }
 
@@ -333,7 +344,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (1)
+/// * 1: format (2; 1 is read too)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -377,7 +388,7 @@ pub fn encode_progress(out: &mut Vec<u8>, progress: &Progress) {
 /// When the octets are no such record.
 pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
     let mut cursor = Cursor::new(octets);
-    if cursor.u8()? != FORMAT {
+    if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
     let waiting = match cursor.u8()? {
@@ -398,7 +409,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (1); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (2; 1 is read too); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {
@@ -416,7 +427,7 @@ pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {
 /// When the octets are no such record.
 pub fn decode_final(octets: &[u8]) -> Result<Final, RecordError> {
     let mut cursor = Cursor::new(octets);
-    if cursor.u8()? != FORMAT {
+    if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
     let state = cursor.u8()?;
@@ -450,7 +461,7 @@ pub fn encode_handed(out: &mut Vec<u8>, handed: &[Handed]) {
 /// When the octets are no such record.
 pub fn decode_handed(octets: &[u8]) -> Result<Vec<Handed>, RecordError> {
     let mut cursor = Cursor::new(octets);
-    if cursor.u8()? != FORMAT {
+    if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
     let mut handed = Vec::with_capacity(octets.len() / 19);

@@ -1,8 +1,11 @@
+use crate::cursor::Cursor;
 use crate::record::{self, Decoder};
-use crate::store::{HANDED, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS, damaged};
-use crate::{Store, StoreError};
-use engine::{Handed, Recovered};
-use model::MessageId;
+use crate::store::{
+    HANDED, KEYS, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, OPTOUTS, PARKED, PROGRESS, damaged,
+};
+use crate::{Store, StoreError, ledger};
+use engine::{Consent, Handed, Recovered, Remembered};
+use model::{AddressBytes, MessageId};
 use redb::{ReadableDatabase, ReadableTable};
 use rustc_hash::FxHashMap;
 
@@ -68,5 +71,37 @@ impl Store {
             each(Recovered { message, progress, handed, handed_seq });
         }
         Ok(recovery)
+    }
+
+    /// Hands over what is written down beside messages: submission keys and parked receipts by growing number, and
+    /// the subscribers' stops.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn recover_remembered(&self, mut each: impl FnMut(Remembered)) -> Result<(), StoreError> {
+        let transaction = self.database.begin_read()?;
+        for row in transaction.open_table(KEYS)?.iter()? {
+            let (serial, value) = row?;
+            let serial = serial.value();
+            let record = ledger::decode_key(serial, value.value()).map_err(damaged("keys", serial))?;
+            each(Remembered::Key(record));
+        }
+        for row in transaction.open_table(PARKED)?.iter()? {
+            let (number, value) = row?;
+            let number = number.value();
+            let record = ledger::decode_parked(number, value.value()).map_err(damaged("parked", number))?;
+            each(Remembered::Parked(record));
+        }
+        for row in transaction.open_table(OPTOUTS)?.iter()? {
+            let (pair, _) = row?;
+            let mut cursor = Cursor::new(pair.value());
+            let sender = cursor.short().map_err(damaged("optouts", 0))?;
+            let subscriber = pair.value().get(cursor.at()..).unwrap_or_default();
+            each(Remembered::Stopped(Consent {
+                sender: AddressBytes::from_slice(sender),
+                subscriber: AddressBytes::from_slice(subscriber),
+            }));
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
+use crate::cursor::put_short;
 use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError};
+use crate::{RecordError, StoreError, ledger};
 use engine::{Batch, Progress};
 use model::{Directory, Final, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
@@ -11,6 +12,12 @@ pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::ne
 pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
 const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Serial number → submission key and what was answered under it; see `ledger`.
+pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
+/// Number → receipt that matches nothing yet; see `ledger`.
+pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
+/// 1 length, sender, subscriber, as compared → nothing: the subscriber has told the sender to stop.
+pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
 /// Peer number → name. Never changed once written.
 const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 
@@ -113,6 +120,9 @@ impl Store {
             transaction.open_table(HANDED)?;
             transaction.open_table(FINISHED)?;
             transaction.open_table(NAMES)?;
+            transaction.open_table(KEYS)?;
+            transaction.open_table(PARKED)?;
+            transaction.open_table(OPTOUTS)?;
         }
         transaction.commit()?;
         Ok(store)
@@ -197,6 +207,7 @@ impl Store {
                     done.rows += 1;
                 }
             }
+            done.rows += side_tables(&transaction, batch, &mut buffer)?;
             if !batch.accepted.is_empty() || !batch.handed.is_empty() {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(META_NEXT_ID, batch.next_id.0)?;
@@ -254,6 +265,26 @@ impl Store {
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
         let transaction = self.database.begin_read()?;
         Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
+    }
+
+    /// Finished messages with ids above `after`, by growing id, at most `most`.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn finished_after(&self, after: MessageId, most: usize) -> Result<Vec<(Message, Final)>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = Decoder::new();
+        let mut found = Vec::new();
+        for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
+            let (id, value) = row?;
+            if let Found::Finished(message, ended) =
+                decode_finished(&mut decoder, MessageId(id.value()), value.value())?
+            {
+                found.push((message, ended));
+            }
+        }
+        Ok(found)
     }
 
     /// Removes finished messages that ended before `before`, oldest ids first, at most `most` of them. Stops at the
@@ -322,6 +353,62 @@ impl Store {
         }
         Ok(directory)
     }
+}
+
+/// What is written beside messages. Most batches have none of it, and do not open its tables.
+fn side_tables(
+    transaction: &redb::WriteTransaction,
+    batch: &Batch,
+    buffer: &mut Vec<u8>,
+) -> Result<u64, StoreError> {
+    let mut rows = 0;
+    if !(batch.keys.is_empty() && batch.keys_done.is_none()) {
+        let mut keys = transaction.open_table(KEYS)?;
+        for record in &batch.keys {
+            buffer.clear();
+            ledger::encode_key(buffer, record);
+            keys.insert(record.serial, buffer.as_slice())?;
+            rows += 1;
+        }
+        if let Some(left) = batch.keys_done {
+            keys.retain_in(..left, |_, _| false)?;
+        }
+    }
+    if !(batch.parked.is_empty() && batch.unparked.is_empty()) {
+        let mut parked = transaction.open_table(PARKED)?;
+        for record in &batch.parked {
+            buffer.clear();
+            ledger::encode_parked(buffer, record);
+            parked.insert(record.number, buffer.as_slice())?;
+            rows += 1;
+        }
+        for number in &batch.unparked {
+            parked.remove(number)?;
+            rows += 1;
+        }
+    }
+    if !batch.consents.is_empty() {
+        let mut optouts = transaction.open_table(OPTOUTS)?;
+        for (consent, stop) in &batch.consents {
+            buffer.clear();
+            put_short(buffer, &consent.sender);
+            buffer.extend_from_slice(&consent.subscriber);
+            if *stop {
+                optouts.insert(buffer.as_slice(), ())?;
+            } else {
+                optouts.remove(buffer.as_slice())?;
+            }
+            rows += 1;
+        }
+    }
+    if !batch.archived.is_empty() {
+        let mut finished = transaction.open_table(FINISHED)?;
+        for id in &batch.archived {
+            finished.remove(id.0)?;
+            rows += 1;
+        }
+    }
+    Ok(rows)
 }
 
 /// Makes an empty file under another name and gives it its own once it is whole on disk: a power cut during its making

@@ -5,9 +5,10 @@ use crate::routing::{Decider, HouseRouting};
 use admin::metrics::{self, Page};
 use admin::{Appliance, Kind, Problem, view};
 use arc_swap::ArcSwap;
+use doors::Routing;
 use engine::{Answer, Brake, Doing, Event, MessageStatus, Progress};
 use hooks::{Binding, FaultKind, HookError, Hooks};
-use links::{LinkBrake, LinkRole, Links, Routing};
+use links::{LinkBrake, LinkRole, Links};
 use model::{
     Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
     ReceiptState, Refusal, Routed, StepKind, Text, Timestamp, Verdict,

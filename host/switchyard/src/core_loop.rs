@@ -4,8 +4,8 @@
 //! itself: as many events as arrive during one commit.
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use doors::{Core, Delivery, Hub, Routing};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
-use links::{Core, Hub};
 use model::{FinalState, Message, MessageId, Moment, Now, ReceiptState, Refusal, Routed, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -140,7 +140,7 @@ pub(crate) fn start(
     first: Output,
     store: Arc<Store>,
     hub: Arc<Hub>,
-    hooks: Arc<dyn links::Routing>,
+    hooks: Arc<dyn Routing>,
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
@@ -361,7 +361,7 @@ pub(crate) fn ask(core: &CoreHandle, hub: &Hub, event: impl FnOnce(ReplyTo) -> E
     let (link, mut door) = hub.add();
     core.push(vec![event(ReplyTo { link, token: 0 })]);
     let answer = door.blocking_recv().into_iter().flatten().find_map(|delivery| match delivery {
-        links::Delivery::Answer { answer, .. } => Some(answer),
+        Delivery::Answer { answer, .. } => Some(answer),
         _ => None,
     });
     hub.remove(link);

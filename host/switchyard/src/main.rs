@@ -93,9 +93,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// argon2id with the crate's defaults (19 MiB, 2 passes: the OWASP minimum).
+/// Reads a password from standard input, so that it is in no list of processes.
 fn hash_password() -> anyhow::Result<String> {
-    use argon2::password_hash::{PasswordHasher, SaltString};
     let mut password = String::new();
     std::io::stdin().read_line(&mut password)?;
     let password = password.trim_end_matches(['\n', '\r']);
@@ -103,11 +102,5 @@ fn hash_password() -> anyhow::Result<String> {
         !password.is_empty(),
         "no password on standard input; try: echo -n secret | switchyard hash-password"
     );
-    let mut salt = [0; 16];
-    getrandom::fill(&mut salt).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
-    let salt = SaltString::encode_b64(&salt).map_err(|error| anyhow::anyhow!("salt: {error}"))?;
-    let hash = argon2::Argon2::default()
-        .hash_password(password.as_bytes(), &salt)
-        .map_err(|error| anyhow::anyhow!("hashing: {error}"))?;
-    Ok(hash.to_string())
+    Ok(doors::hash_password(password.as_bytes())?)
 }

@@ -1,8 +1,8 @@
 //! The routing hook as links see it: the chain of plugins, and what the house itself insists on.
 
 use crate::core_loop::wall;
+use doors::Routing;
 use hooks::Hooks;
-use links::Routing;
 use model::{Leg, Message, PeerId, RejectReason, Routed, Verdict};
 use std::collections::HashMap;
 use std::sync::Arc;

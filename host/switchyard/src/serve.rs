@@ -102,7 +102,7 @@ fn restrict(folder: &std::path::Path) -> Result<()> {
 
 impl CoreHandle {
     fn push_drain(&self) {
-        use links::Core;
+        use doors::Core;
         self.push(vec![Event::Drain]);
     }
 }
@@ -121,6 +121,7 @@ fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine,
     }
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
     engine.recovered(recovery.next_id, recovery.next_handed_seq, &recovery.rows, &mut out);
+    store.recover_remembered(|found| engine.recover_remembered(now, found))?;
     Ok((engine, out, recovery.messages))
 }
 
@@ -229,7 +230,7 @@ impl Housekeeper {
     }
 
     fn watch_disk(&self) {
-        use links::Core;
+        use doors::Core;
         let counts = &self.core.counts;
         match store::free_space(&self.data) {
             Ok(free) => {

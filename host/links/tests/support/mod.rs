@@ -8,10 +8,9 @@
 )]
 
 use bytes::{Bytes, BytesMut};
+use doors::{Core, Hub, Routing};
 use engine::{Answer, Command, Event, ReplyTo};
-use links::{
-    AccountOptions, Core, Hub, LinkState, Links, LinksOptions, ListenerOptions, PeerOptions, Routing,
-};
+use links::{AccountOptions, LinkState, Links, LinksOptions, ListenerOptions, PeerOptions};
 use model::{
     Address, DecidedBy, Leg, LinkId, Message, MessageId, Outcome, PeerId, Refusal, Routed, Timestamp, Verdict,
 };
@@ -153,7 +152,14 @@ impl House {
 
     pub fn send_leg(&self, link: LinkId, message: Message, taken: u16) {
         let message = Arc::new(message);
-        self.hub.dispatch(vec![Command::Send { link, message, leg: 0, taken, want_receipt: true }]);
+        self.hub.dispatch(vec![Command::Send {
+            link,
+            message,
+            leg: 0,
+            taken,
+            want_receipt: true,
+            ticket: model::Ticket::default(),
+        }]);
     }
 
     /// Waits until the snapshot of some link looks as wanted.

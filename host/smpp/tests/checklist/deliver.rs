@@ -289,6 +289,7 @@ fn check_139_our_receipt_on_the_wire() {
         submitted_at: Timestamp(1_795_000_000_000),
         done_at: Timestamp(1_795_000_060_000),
         parts: (1, 1),
+        part: 0,
         peer_id: PeerMessageId::default(),
     };
     let mut sm = Sm { source: hello().destination, destination: hello().source, ..Sm::default() };

@@ -93,8 +93,14 @@ fn routed() -> impl Strategy<Value = Routed> {
 
 fn receipt() -> impl Strategy<Value = ReceiptText> {
     let numbers = (any::<u64>(), receipt_state(), any::<bool>(), any::<u16>(), option::of(any::<[u8; 3]>()));
-    (numbers, time(), time(), any::<(u16, u16)>(), peer_id()).prop_map(
-        |((of, state, intermediate, error, network_error), submitted_at, done_at, parts, peer_id)| {
+    (numbers, time(), time(), any::<(u16, u16, u16)>(), peer_id()).prop_map(
+        |(
+            (of, state, intermediate, error, network_error),
+            submitted_at,
+            done_at,
+            (all, good, part),
+            peer_id,
+        )| {
             ReceiptText {
                 of: MessageId(of),
                 state,
@@ -103,7 +109,8 @@ fn receipt() -> impl Strategy<Value = ReceiptText> {
                 network_error,
                 submitted_at,
                 done_at,
-                parts,
+                parts: (all, good),
+                part,
                 peer_id,
             }
         },

@@ -301,7 +301,7 @@ fn account(section: &Section<'_>) -> Account {
     let id = section.text("system-id").unwrap_or_else(|| name.clone());
     system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
     let hash = section.required("password-hash", "\"$argon2id$...\" (made by: switchyard hash-password)");
-    if !hash.is_empty() && argon2::PasswordHash::new(&hash).is_err() {
+    if !hash.is_empty() && doors::check_password_hash(&hash).is_err() {
         section.wrong("password-hash", "is no argon2 hash; make one with: switchyard hash-password");
     }
     let mut links = AccountOptions::new(&name, UNNUMBERED, &hash);

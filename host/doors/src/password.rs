@@ -46,7 +46,7 @@ pub fn check_password_hash(hash: &str) -> Result<(), PasswordError> {
 /// argon2 is slow on purpose, and after a network fault all ESMEs bind at once. What was verified lately is therefore
 /// remembered for some minutes, as a hash under a key that lives only in this process.
 #[derive(Debug)]
-pub(crate) struct Verifier {
+pub struct Verifier {
     key: [u8; 32],
     running: Arc<Semaphore>,
     known: Mutex<FxHashMap<[u8; 32], Instant>>,
@@ -60,7 +60,7 @@ impl Verifier {
     ///
     /// # Errors
     /// When the system has no randomness to give.
-    pub(crate) fn new(at_once: usize) -> Result<Self, getrandom::Error> {
+    pub fn new(at_once: usize) -> Result<Self, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self { key, running: Arc::new(Semaphore::new(at_once.max(1))), known: Mutex::default() })
@@ -76,13 +76,14 @@ impl Verifier {
     }
 
     /// Whether this password was found right for this hash in the last minutes.
-    pub(crate) fn is_known(&self, hash: &str, password: &[u8], now: Instant) -> bool {
+    #[must_use]
+    pub fn is_known(&self, hash: &str, password: &[u8], now: Instant) -> bool {
         let mark = self.mark(hash, password);
         self.known.lock().get(&mark).is_some_and(|until| *until > now)
     }
 
     /// Whether the password is right.
-    pub(crate) async fn verify(&self, hash: &str, password: &[u8], now: Instant) -> bool {
+    pub async fn verify(&self, hash: &str, password: &[u8], now: Instant) -> bool {
         if self.is_known(hash, password, now) {
             return true;
         }

@@ -1,5 +1,5 @@
 use engine::{Answer, Command};
-use model::{LinkId, Message, MessageId, PeerMessageId};
+use model::{LinkId, Message, MessageId, PeerMessageId, Ticket};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub enum Delivery {
         taken: u16,
         /// Whether to ask for a receipt.
         want_receipt: bool,
+        /// The hand-over's name.
+        ticket: Ticket,
     },
     /// The answer to a request that the link passed on.
     Answer {
@@ -95,8 +97,8 @@ impl Hub {
         let mut batches: FxHashMap<LinkId, Vec<Delivery>> = FxHashMap::default();
         for command in commands {
             let (link, delivery) = match command {
-                Command::Send { link, message, leg, taken, want_receipt } => {
-                    (link, Delivery::Send { message, leg, taken, want_receipt })
+                Command::Send { link, message, leg, taken, want_receipt, ticket } => {
+                    (link, Delivery::Send { message, leg, taken, want_receipt, ticket })
                 }
                 Command::Answer { to, answer } => (to.link, Delivery::Answer { token: to.token, answer }),
                 Command::Ask { link, id, peer_id, message, leg } => {
