@@ -28,8 +28,9 @@ impl Engine {
         let group = self.peer_mut(peer).settings.group;
         let taken = Command::Answer { to: reply, answer: Answer::ReceiptTaken };
         if let Some(slot) = self.find_by_receipt(group, &receipt) {
-            if self.needs_content(slot) && self.slab[slot].message.is_none() {
-                // What goes to the submitter names what only the content knows.
+            if self.slab[slot].message.is_none() && self.slab[slot].receipts().any() {
+                // What goes to the submitter names what only the content knows, and the peer may be answered only once
+                // that is written.
                 let id = self.slab[slot].id;
                 let again = Event::Receipt { peer, receipt, reply };
                 self.waiting_for_content.entry(id).or_default().push(again);
@@ -278,13 +279,6 @@ impl Engine {
         self.peers.get(origin).is_some_and(|peer| peer.settings.part_receipts)
     }
 
-    /// Whether a receipt for this message makes one of ours before the message ends.
-    fn needs_content(&self, slot: Slot) -> bool {
-        self.slab[slot].receipts().intermediate
-            || (self.reports_parts(slot)
-                && self.slab[slot].side.as_ref().is_some_and(|side| side.parts.len() > 1))
-    }
-
     /// The receipt for one part, where the submitter wants them singly.
     fn report_part(
         &mut self,
@@ -365,7 +359,7 @@ impl Engine {
                 udhi: message.text.udhi,
                 payload: false,
             },
-            tlvs: bytes::Bytes::new(),
+            tlvs: private(&message.tlvs),
             accepted_at: now.wall,
             scheduled: None,
             expires_at: now.wall + self.settings.own_receipt_validity,
@@ -382,4 +376,23 @@ impl Engine {
 /// Whether a part's state can no longer change. "Accepted" can: many SMSCs send it before the last word.
 fn is_last_word(state: ReceiptState) -> bool {
     state.is_final() && state != ReceiptState::Accepted
+}
+
+/// Tags under which the house keeps what SMPP has no field for; see [`Message::tlvs`].
+const PRIVATE: std::ops::RangeInclusive<u16> = 0x1500..=0x15FF;
+
+/// What a receipt carries on of its message's parameters: the private ones. The submitter's protocol may know the
+/// message by them, as SGIP knows it by the sequence number of its Submit.
+fn private(tlvs: &bytes::Bytes) -> bytes::Bytes {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while let Some(&[tag_high, tag_low, length_high, length_low]) = tlvs.get(at..at + 4) {
+        let end = at + 4 + usize::from(u16::from_be_bytes([length_high, length_low]));
+        let Some(whole) = tlvs.get(at..end) else { break };
+        if PRIVATE.contains(&u16::from_be_bytes([tag_high, tag_low])) {
+            kept.extend_from_slice(whole);
+        }
+        at = end;
+    }
+    kept.into()
 }

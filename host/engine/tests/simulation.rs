@@ -6,7 +6,10 @@
 //!
 //! * every message whose submitter was told "accepted" has exactly one final record;
 //! * none is stuck;
-//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again.
+//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again;
+//! * a submission that was repeated under its key was answered the same each time, and accepted once;
+//! * a hand-over has a ticket of its own, unless it repeats one that was left in doubt;
+//! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
 //! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
 
@@ -14,13 +17,13 @@
 
 use bytes::Bytes;
 use engine::{
-    Answer, Batch, Command, Engine, Event, Handed, Output, PeerSettings, Progress, Recovered, ReplyTo,
-    Settings, Uncertainty,
+    Answer, Batch, Command, Consent, Engine, Event, Handed, KeyRecord, Output, ParkedRecord, PeerSettings,
+    Progress, Recovered, Remembered, ReplyTo, Settings, Uncertainty,
 };
 use model::{
     Address, DecidedBy, ErrorClass, Final, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment, Now,
-    Outcome, PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed, Text,
-    Timestamp, Verdict,
+    Outcome, PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed,
+    SubmissionKey, Text, Ticket, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -53,6 +56,11 @@ struct Disk {
     progress: BTreeMap<MessageId, Progress>,
     handed: BTreeMap<u64, Vec<Handed>>,
     finished: BTreeMap<MessageId, Final>,
+    /// What the archive took out of `finished`.
+    archived: BTreeMap<MessageId, Final>,
+    keys: BTreeMap<u64, KeyRecord>,
+    parked: BTreeMap<u64, ParkedRecord>,
+    stopped: HashSet<Consent>,
     next_id: MessageId,
     next_handed: u64,
 }
@@ -85,6 +93,30 @@ impl Disk {
         for seq in batch.handed_done {
             self.handed.remove(&seq);
         }
+        for record in batch.keys {
+            assert!(self.keys.insert(record.serial, record).is_none(), "a key written twice");
+        }
+        if let Some(left) = batch.keys_done {
+            self.keys = self.keys.split_off(&left);
+        }
+        for record in batch.parked {
+            assert!(self.parked.insert(record.number, record).is_none(), "a receipt parked twice");
+        }
+        for number in batch.unparked {
+            assert!(self.parked.remove(&number).is_some(), "a receipt unparked that was not parked");
+        }
+        for (consent, stop) in batch.consents {
+            if stop {
+                self.stopped.insert(consent);
+            } else {
+                self.stopped.remove(&consent);
+            }
+        }
+        for id in batch.archived {
+            if let Some(ended) = self.finished.remove(&id) {
+                self.archived.insert(id, ended);
+            }
+        }
         if wrote_ids {
             assert!(batch.next_id >= self.next_id, "ids went back");
             self.next_id = batch.next_id;
@@ -109,6 +141,7 @@ struct Plan {
     body_cache: usize,
 }
 
+const LONG: Duration = Duration::from_secs(3 * 86_400);
 const ACCOUNT: PeerId = PeerId(0);
 const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
 
@@ -135,6 +168,14 @@ struct World {
     /// Messages that a doubt or a crash may have doubled.
     doubted: HashSet<MessageId>,
     told_accepted: Vec<MessageId>,
+    /// Submissions under a key: what was asked under which token, and what was answered first.
+    asked: HashMap<u64, u64>,
+    keyed: HashMap<u64, Vec<Result<MessageId, Refusal>>>,
+    /// Receipts that the engine has not answered, by token.
+    unanswered: HashMap<u64, (PeerId, Receipt)>,
+    next_token: u64,
+    /// Hand-overs by message, leg and ticket.
+    tickets: HashSet<(MessageId, u8, Ticket)>,
     /// Our receipts that the account has taken, by the message they speak of; the last word only.
     told_final: HashMap<MessageId, u32>,
     submitted: u64,
@@ -163,6 +204,11 @@ impl World {
             taken: HashMap::new(),
             doubted: HashSet::new(),
             told_accepted: Vec::new(),
+            asked: HashMap::new(),
+            keyed: HashMap::new(),
+            unanswered: HashMap::new(),
+            next_token: 1_000_000,
+            tickets: HashSet::new(),
             told_final: HashMap::new(),
             submitted: 0,
             wants_final: HashSet::new(),
@@ -183,8 +229,12 @@ impl World {
 
     /// Starts an engine on what the disk has.
     fn boot(&mut self) {
-        let settings =
-            Settings { seed: self.random.next(), body_cache: self.plan.body_cache, ..Settings::default() };
+        let settings = Settings {
+            seed: self.random.next(),
+            body_cache: self.plan.body_cache,
+            receipt_parking: LONG,
+            ..Settings::default()
+        };
         self.engine = Engine::new(settings);
         self.out = Output::default();
         self.links.clear();
@@ -200,7 +250,8 @@ impl World {
             let mut settings = PeerSettings::new(peer);
             settings.uncertainty = self.plan.uncertainty;
             settings.uncertain_limit = Duration::from_secs(600);
-            settings.receipt_limit = Duration::from_secs(3600);
+            // Longer than all jumps of the wall clock together.
+            settings.receipt_limit = LONG;
             settings.retry = vec![Duration::from_secs(1), Duration::from_secs(5)];
             settings.receipts = peer != PEERS[2];
             settings.rate = (peer == PEERS[1]).then_some(50.0);
@@ -230,6 +281,15 @@ impl World {
         }
         let rows: Vec<u64> = self.disk.handed.keys().copied().collect();
         self.engine.recovered(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+        for record in self.disk.keys.values() {
+            self.engine.recover_remembered(now, Remembered::Key(record.clone()));
+        }
+        for record in self.disk.parked.values() {
+            self.engine.recover_remembered(now, Remembered::Parked(record.clone()));
+        }
+        for consent in &self.disk.stopped {
+            self.engine.recover_remembered(now, Remembered::Stopped(consent.clone()));
+        }
     }
 
     /// Loses everything but the disk.
@@ -241,7 +301,25 @@ impl World {
         for id in self.disk.handed.values().flatten().map(|handed| handed.id) {
             self.doubted.insert(id);
         }
+        self.asked.clear();
         self.boot();
+        // Peers send again what they got no answer for.
+        let mut again: Vec<_> = std::mem::take(&mut self.unanswered).into_iter().collect();
+        again.sort_by_key(|(token, _)| *token);
+        for (_, (peer, receipt)) in again {
+            self.give_receipt(peer, receipt);
+        }
+    }
+
+    fn give_receipt(&mut self, peer: PeerId, receipt: Receipt) {
+        let token = self.token();
+        self.unanswered.insert(token, (peer, receipt.clone()));
+        self.apply(Event::Receipt { peer, receipt, reply: ReplyTo { link: LinkId(0), token } });
+    }
+
+    fn token(&mut self) -> u64 {
+        self.next_token += 1;
+        self.next_token
     }
 
     /// Writes what has gathered, and lets its commands leave.
@@ -256,7 +334,12 @@ impl World {
         self.disk.commit(batch);
         for command in commands {
             match command {
-                Command::Send { link, message, want_receipt, .. } => {
+                Command::Send { link, message, want_receipt, ticket, leg, .. } => {
+                    if !self.tickets.insert((message.id, leg, ticket)) {
+                        let (id, seed) = (message.id, self.seed);
+                        let own = matches!(message.kind, Kind::Receipt(_));
+                        assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
+                    }
                     if self.links.iter().any(|(known, _)| *known == link) {
                         self.on_links.push(OnLink { link, message, want_receipt });
                     } else {
@@ -264,8 +347,23 @@ impl World {
                         self.doubted.insert(message.id);
                     }
                 }
-                Command::Answer { answer, .. } => match answer {
+                Command::Answer { to, answer } => match answer {
                     Answer::Accepted(id) => self.told_accepted.push(id),
+                    Answer::AcceptedMany(results) => {
+                        let Some(key) = self.asked.remove(&to.token) else { continue };
+                        if results.iter().all(Result::is_err) {
+                            continue;
+                        }
+                        if let Some(first) = self.keyed.get(&key) {
+                            assert_eq!(first, &results, "seed {}: key {key} answered twice", self.seed);
+                        } else {
+                            self.told_accepted.extend(results.iter().flatten());
+                            self.keyed.insert(key, results);
+                        }
+                    }
+                    Answer::ReceiptTaken => {
+                        assert!(self.unanswered.remove(&to.token).is_some(), "a receipt answered twice");
+                    }
                     Answer::Refused(refusal) => {
                         assert!(!matches!(refusal, Refusal::Internal), "an internal fault");
                     }
@@ -383,14 +481,34 @@ impl World {
         };
         let receipt = self.receipt_of(&message, id, state);
         let twice = self.random.chance(10);
-        let reply = ReplyTo { link: LinkId(0), token: 0 };
         if twice {
-            self.apply(Event::Receipt { peer, receipt: receipt.clone(), reply });
+            self.give_receipt(peer, receipt.clone());
         }
-        self.apply(Event::Receipt { peer, receipt, reply });
+        self.give_receipt(peer, receipt);
+    }
+
+    /// Some messages under a key; now and then under one that was used before.
+    fn submit_keyed(&mut self) {
+        let fresh = self.submitted;
+        let key = if self.random.chance(40) { self.random.below(fresh as usize + 1) as u64 } else { fresh };
+        let count = 1 + key as usize % 3;
+        let messages = (0..count).map(|_| self.message()).collect();
+        self.submitted += 1;
+        let token = self.token();
+        self.asked.insert(token, key);
+        let key = SubmissionKey { octets: key.to_be_bytes().as_slice().into(), digest: key };
+        let reply = ReplyTo { link: LinkId(0), token };
+        self.apply(Event::AcceptMany { messages, key: Some(key), reply });
     }
 
     fn submit(&mut self) {
+        let message = self.message();
+        self.submitted += 1;
+        let reply = ReplyTo { link: LinkId(0), token: self.submitted };
+        self.apply(Event::Accept { message: Box::new(message), reply });
+    }
+
+    fn message(&mut self) -> Message {
         let mut legs = Vec::new();
         for _ in 0..=self.random.below(2) {
             let mut leg = Leg::to(PEERS[self.random.below(3)]);
@@ -404,7 +522,7 @@ impl World {
             Verdict::Forward(legs)
         };
         let receipts = if self.random.chance(60) { ReceiptRequest::FINAL } else { ReceiptRequest::NONE };
-        let message = Message {
+        Message {
             id: MessageId(0),
             kind: Kind::Text,
             origin: ACCOUNT,
@@ -426,10 +544,7 @@ impl World {
                 by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
                 note: None,
             },
-        };
-        self.submitted += 1;
-        let reply = ReplyTo { link: LinkId(0), token: self.submitted };
-        self.apply(Event::Accept { message: Box::new(message), reply });
+        }
     }
 
     fn some_request(&mut self) {
@@ -477,7 +592,8 @@ impl World {
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..30 => self.submit(),
+            0..24 => self.submit(),
+            24..30 => self.submit_keyed(),
             30..55 if !self.on_links.is_empty() => {
                 let index = self.random.below(self.on_links.len());
                 self.answer(index);
@@ -502,7 +618,12 @@ impl World {
                 let jump = self.random.below(7_200_000) as u64;
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
             }
-            78..86 => self.answer_questions(),
+            78..85 => self.answer_questions(),
+            85 => {
+                let ids = self.disk.finished.keys().take(5).copied().collect();
+                let reply = ReplyTo { link: LinkId(0), token: 0 };
+                self.apply(Event::Archived { ids, reply });
+            }
             _ => {
                 let step = self.random.below(1_500) as u64;
                 self.mono += step;
@@ -555,10 +676,14 @@ impl World {
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
         assert!(self.disk.handed.is_empty(), "seed {seed}: {} handed rows are left", self.disk.handed.len());
         for id in &self.told_accepted {
-            let ended = self.disk.finished.get(id);
+            let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));
             let ended =
                 ended.unwrap_or_else(|| panic!("seed {seed}: {id:?} was accepted and has no final record"));
             let taken = self.taken.get(id).copied().unwrap_or(0);
+            // Receipts come again until they are answered, and what was in doubt is sent again.
+            if self.plan.uncertainty == Uncertainty::SendAgain {
+                assert!(ended.state != FinalState::Unknown, "seed {seed}: nobody knows of {id:?}: {ended:?}");
+            }
             // Doubt may be settled by a receipt that names the same two addresses and not the message itself.
             if matches!(ended.state, FinalState::Delivered | FinalState::Relayed)
                 && !self.doubted.contains(id)

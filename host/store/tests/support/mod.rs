@@ -43,7 +43,7 @@ fn peer() -> impl Strategy<Value = PeerId> {
     (0..u32::MAX).prop_map(PeerId)
 }
 
-fn peer_id() -> impl Strategy<Value = PeerMessageId> {
+pub(crate) fn peer_id() -> impl Strategy<Value = PeerMessageId> {
     octets(70).prop_map(|raw| PeerMessageId::new(&raw))
 }
 
@@ -51,7 +51,7 @@ fn address() -> impl Strategy<Value = Address> {
     (any::<u8>(), any::<u8>(), octets(64)).prop_map(|(ton, npi, value)| Address::new(ton, npi, &value))
 }
 
-fn receipt_state() -> impl Strategy<Value = ReceiptState> {
+pub(crate) fn receipt_state() -> impl Strategy<Value = ReceiptState> {
     select(&RECEIPT_STATES[..])
 }
 

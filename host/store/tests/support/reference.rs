@@ -1,12 +1,12 @@
 //! What the store should hold, in ordered maps: the batches of the engine, and a witness that applies them.
 
-use super::{ended, message, progress};
-use engine::{Batch, Handed, Progress, Recovered};
-use model::{Final, Message, MessageId, Timestamp};
+use super::{ended, message, peer_id, progress, receipt_state};
+use engine::{Batch, Consent, Handed, KeyRecord, ParkedRecord, Progress, Recovered, Remembered};
+use model::{Final, Message, MessageId, PeerId, Receipt, Refusal, RejectReason, SubmissionKey, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Found, Store};
 
@@ -20,6 +20,50 @@ pub(crate) struct Draft {
     dropped: Vec<Index>,
     handed: Vec<(Index, u16, u64)>,
     done: Vec<Index>,
+    beside: Beside,
+}
+
+/// What a batch has beside messages.
+#[derive(Debug, Clone)]
+struct Beside {
+    keys: Vec<(u32, Vec<u8>, u64)>,
+    keys_done: Option<Index>,
+    parked: Vec<(u32, Receipt)>,
+    unparked: Vec<Index>,
+    consents: Vec<(Vec<u8>, Vec<u8>, bool)>,
+    archived: Vec<Index>,
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    let octets = || vec(0_u8..3, 0..3);
+    let receipt = (peer_id(), receipt_state(), any::<bool>(), any::<u16>(), octets(), octets()).prop_map(
+        |(id, state, intermediate, error, from, to)| Receipt {
+            id,
+            state,
+            intermediate,
+            error,
+            network_error: intermediate.then_some([1, 2, 3]),
+            done_at: (error % 2 == 0).then_some(Timestamp(u64::from(error))),
+            from: from.into(),
+            to: to.into(),
+        },
+    );
+    (
+        vec((any::<u32>(), octets(), any::<u64>()), 0..3),
+        proptest::option::of(any::<Index>()),
+        vec((any::<u32>(), receipt), 0..3),
+        vec(any::<Index>(), 0..2),
+        vec((octets(), octets(), any::<bool>()), 0..3),
+        vec(any::<Index>(), 0..2),
+    )
+        .prop_map(|(keys, keys_done, parked, unparked, consents, archived)| Beside {
+            keys,
+            keys_done,
+            parked,
+            unparked,
+            consents,
+            archived,
+        })
 }
 
 /// Batches with everything that the engine may put into one.
@@ -33,8 +77,9 @@ pub(crate) fn draft() -> impl Strategy<Value = Draft> {
         vec(index(), 0..2),
         vec((index(), 1_u16..9, 0_u64..1000), 0..4),
         vec(index(), 0..3),
+        beside(),
     )
-        .prop_map(|(accepted, replaced, progress, finished, dropped, handed, done)| Draft {
+        .prop_map(|(accepted, replaced, progress, finished, dropped, handed, done, beside)| Draft {
             accepted,
             replaced,
             progress,
@@ -42,6 +87,7 @@ pub(crate) fn draft() -> impl Strategy<Value = Draft> {
             dropped,
             handed,
             done,
+            beside,
         })
 }
 
@@ -52,6 +98,10 @@ pub(crate) struct Reference {
     progress: BTreeMap<u64, Progress>,
     handed: BTreeMap<u64, Vec<Handed>>,
     finished: BTreeMap<u64, (Message, Final)>,
+    keys: BTreeMap<u64, KeyRecord>,
+    parked: BTreeMap<u64, ParkedRecord>,
+    stopped: BTreeSet<Consent>,
+    next_serial: u64,
     next_id: u64,
     next_handed: u64,
 }
@@ -82,6 +132,7 @@ impl Reference {
                 batch.handed_done.extend(self.handed.keys().nth(seq.index(self.handed.len())));
             }
         }
+        self.put_beside(draft.beside, &mut batch);
         if waiting.is_empty() {
             return batch;
         }
@@ -112,6 +163,60 @@ impl Reference {
         batch
     }
 
+    fn put_beside(&self, beside: Beside, batch: &mut Batch) {
+        let some = |index: Index, keys: Vec<u64>| (!keys.is_empty()).then(|| keys[index.index(keys.len())]);
+        let mut serial = self.next_serial;
+        for (origin, octets, digest) in beside.keys {
+            let key = SubmissionKey { octets: octets.as_slice().into(), digest };
+            let results = vec![Ok(MessageId(digest)), Err(Refusal::Rejected(RejectReason::OptedOut))];
+            let at = Timestamp(digest);
+            batch.keys.push(KeyRecord { serial, origin: PeerId(origin), key, at, results });
+            serial += 1;
+        }
+        batch.keys_done = beside.keys_done.and_then(|index| some(index, self.keys.keys().copied().collect()));
+        for (peer, receipt) in beside.parked {
+            batch.parked.push(ParkedRecord { number: serial, peer: PeerId(peer), at: Timestamp(5), receipt });
+            serial += 1;
+        }
+        for index in beside.unparked {
+            batch.unparked.extend(some(index, self.parked.keys().copied().collect()));
+        }
+        for (sender, subscriber, stop) in beside.consents {
+            let consent = Consent { sender: sender.into(), subscriber: subscriber.into() };
+            batch.consents.push((consent, stop));
+        }
+        for index in beside.archived {
+            batch.archived.extend(some(index, self.finished.keys().copied().collect()).map(MessageId));
+        }
+    }
+
+    fn apply_beside(&mut self, batch: &Batch) {
+        for record in &batch.keys {
+            self.next_serial = self.next_serial.max(record.serial + 1);
+            self.keys.insert(record.serial, record.clone());
+        }
+        if let Some(left) = batch.keys_done {
+            self.keys = self.keys.split_off(&left);
+        }
+        for record in &batch.parked {
+            self.next_serial = self.next_serial.max(record.number + 1);
+            self.parked.insert(record.number, record.clone());
+        }
+        for number in &batch.unparked {
+            self.parked.remove(number);
+        }
+        for (consent, stop) in &batch.consents {
+            if *stop {
+                self.stopped.insert(consent.clone());
+            } else {
+                self.stopped.remove(consent);
+            }
+        }
+        for id in &batch.archived {
+            self.finished.remove(&id.0);
+        }
+    }
+
     /// What a commit comes to.
     pub(crate) fn apply(&mut self, batch: &Batch) {
         for message in batch.accepted.iter().chain(&batch.replaced) {
@@ -138,6 +243,7 @@ impl Reference {
             self.handed.remove(seq);
         }
         self.next_id = self.next_id.max(batch.next_id.0);
+        self.apply_beside(batch);
     }
 
     /// Forgets finished messages as [`Store::trim_finished`] should; how many went.
@@ -181,6 +287,31 @@ impl Reference {
         }
         for (found, (id, message)) in found.iter().zip(&self.messages) {
             self.compare_one(found, *id, message)?;
+        }
+        let mut keys = Vec::new();
+        let mut parked = Vec::new();
+        let mut stopped = BTreeSet::new();
+        store
+            .recover_remembered(|found| match found {
+                Remembered::Key(record) => keys.push(record),
+                Remembered::Parked(record) => parked.push(record),
+                Remembered::Stopped(consent) => {
+                    stopped.insert(consent);
+                }
+            })
+            .map_err(failed)?;
+        if !keys.iter().eq(self.keys.values()) {
+            return differs("keys", &keys, &self.keys);
+        }
+        if !parked.iter().eq(self.parked.values()) {
+            return differs("parked", &parked, &self.parked);
+        }
+        if stopped != self.stopped {
+            return differs("opted out", &stopped, &self.stopped);
+        }
+        let all = store.finished_after(MessageId(0), usize::MAX).map_err(failed)?;
+        if !all.iter().map(|(message, _)| message.id.0).eq(self.finished.keys().copied()) {
+            return differs("finished", &all.len(), &self.finished.len());
         }
         // The first id that never was is asked for as well.
         for id in MessageId::FIRST.0..=self.next_id() {
