@@ -182,7 +182,7 @@ async fn run(seconds: usize, window: usize, count: usize) {
     while core.outgoing.lock().len() < count {
         tokio::task::yield_now().await;
     }
-    links.set_account(AccountOptions { window, ..AccountOptions::new("acme", PeerId(1), &hash()) });
+    links.set_account(AccountOptions { window, ..AccountOptions::new("acme", PeerId(1), &hash()) }).unwrap();
     let address = links.listen(ListenerOptions::new("in", "127.0.0.1:0".parse().unwrap())).await.unwrap();
     for _ in 0..count {
         let stream = TcpStream::connect(address).await.unwrap();

@@ -2,6 +2,7 @@ use crate::rate::Bucket;
 use crate::state::LinkRecord;
 use crate::{AccountOptions, clock};
 use bytes::Bytes;
+use model::PeerId;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::pin::pin;
@@ -149,7 +150,7 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// Adds an account or changes one. Sessions that exist go on, under the new rules where these concern single
     /// messages; a changed system_id ends them.
-    pub(crate) fn set(&self, options: AccountOptions, until: Instant) {
+    pub(crate) fn set(&self, options: AccountOptions, until: Instant) -> Arc<Account> {
         let mut accounts = self.by_system_id.write();
         let renamed = accounts
             .iter()
@@ -161,22 +162,26 @@ impl Accounts {
             account.leave(until);
         }
         match accounts.get(&options.system_id) {
-            Some(account) => account.change(options),
+            Some(account) => {
+                account.change(options);
+                account.clone()
+            }
             None => {
-                accounts.insert(options.system_id.clone(), Arc::new(Account::new(options)));
+                let (system_id, account) = (options.system_id.clone(), Arc::new(Account::new(options)));
+                accounts.insert(system_id, account.clone());
+                account
             }
         }
     }
 
-    /// Removes an account; its sessions are unbound.
-    pub(crate) fn remove(&self, name: &str, until: Instant) -> bool {
+    /// Removes an account; its sessions are unbound. Its number, if there was one.
+    pub(crate) fn remove(&self, name: &str, until: Instant) -> Option<PeerId> {
         let mut accounts = self.by_system_id.write();
         let found = accounts.iter().find(|(_, account)| account.options().name == name);
-        let Some(system_id) = found.map(|(system_id, _)| system_id.clone()) else { return false };
-        if let Some(account) = accounts.remove(&system_id) {
-            account.leave(until);
-        }
-        true
+        let system_id = found.map(|(system_id, _)| system_id.clone())?;
+        let account = accounts.remove(&system_id)?;
+        account.leave(until);
+        Some(account.options().peer)
     }
 
     pub(crate) fn find(&self, system_id: &[u8]) -> Option<Arc<Account>> {

@@ -1,4 +1,5 @@
-//! Sockets: SMPP towards ESMEs that bind to us and towards SMSCs that we dial; one tokio task per connection.
+//! Sockets: SMPP towards ESMEs that bind to us and towards SMSCs that we dial, SGIP towards gateways and SPs; one tokio
+//! task per connection.
 //!
 //! A link knows nothing of queues. What it receives becomes [`engine::Event`]s, pushed into the [`doors::Core`] once per
 //! socket read; what the engine wants comes as commands through the [`doors::Hub`], one batch per link. The protocol itself is
@@ -30,6 +31,7 @@ mod reply;
 mod scope;
 mod server;
 mod serving;
+mod sgip;
 mod shared;
 mod socket;
 mod state;
@@ -44,6 +46,7 @@ pub use options::{
     ParseNetworkError, PeerOptions, Secret, ServerTls, SourceRules,
 };
 pub use server::ListenError;
+pub use sgip::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
 pub use shared::DoorCounts;
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;

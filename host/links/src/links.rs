@@ -3,12 +3,14 @@ use crate::client::{Dialled, dial};
 use crate::guard::Guard;
 use crate::lines::Lines;
 use crate::server::{Listener, listen};
+use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
 use crate::shared::{DoorCounts, Doors, Shared};
 use crate::state::Records;
 use crate::{
     AccountOptions, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions, clock,
 };
 use doors::{Core, Hub, Routing, Verifier};
+use model::PeerId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -23,6 +25,8 @@ pub struct Links {
     shared: Arc<Shared>,
     listeners: Mutex<HashMap<String, Listener>>,
     peers: Mutex<HashMap<String, Dialled>>,
+    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, sgip::dial::Dialled)>>,
+    sps: Mutex<HashMap<String, (Arc<SpOptions>, sgip::dial::Dialled)>>,
     ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
 }
 
@@ -56,6 +60,7 @@ impl Links {
             routing,
             hub: Arc::new(Hub::new()),
             accounts: Accounts::default(),
+            logins: sgip::listen::Logins::default(),
             records: Records::default(),
             guard: Arc::new(Guard::new(options.wrong_binds)),
             verifier: Verifier::new(options.verifications)?,
@@ -68,6 +73,8 @@ impl Links {
             shared: Arc::new(shared),
             listeners: Mutex::default(),
             peers: Mutex::default(),
+            gateways: Mutex::default(),
+            sps: Mutex::default(),
             ended: tokio::sync::Mutex::new(ended),
         })
     }
@@ -103,13 +110,92 @@ impl Links {
 
     /// Adds an account, or changes the one of that name. Rate, source rules and validity count for sessions that exist
     /// from their next message on; passwords, networks, modes, windows and the session limit for new binds.
-    pub fn set_account(&self, options: AccountOptions) {
-        self.shared.accounts.set(options, clock::now() + LEAVE);
+    ///
+    /// Its SGIP side, if it has one, is dialled; connections to it with other options are taken down.
+    ///
+    /// # Errors
+    /// When its SGIP address is none; its other side works then.
+    pub fn set_account(&self, options: AccountOptions) -> Result<(), PeerError> {
+        let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
+        let account = self.shared.accounts.set(options, clock::now() + LEAVE);
+        let Some(sp) = sp.map(Arc::new) else {
+            self.forget_sp(&name, peer);
+            return Ok(());
+        };
+        self.shared.logins.set_sp(&account, &sp);
+        let mut sps = self.sps.lock();
+        if sps.get(&name).is_some_and(|(old, _)| *old == sp) {
+            return Ok(());
+        }
+        if let Some((_, old)) = sps.remove(&name) {
+            old.stop(clock::now() + LEAVE);
+        }
+        if sp.address.is_empty() {
+            return Ok(());
+        }
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
+        let dialled = sgip::dial::sp(&self.shared, &name, peer, &sp, &alive)?;
+        sps.insert(name, (sp, dialled));
+        Ok(())
+    }
+
+    fn forget_sp(&self, name: &str, peer: PeerId) {
+        self.shared.logins.remove_sp(peer);
+        if let Some((_, old)) = self.sps.lock().remove(name) {
+            old.stop(clock::now() + LEAVE);
+        }
     }
 
     /// Removes an account and unbinds its sessions. Says whether there was one.
     pub fn remove_account(&self, name: &str) -> bool {
-        self.shared.accounts.remove(name, clock::now() + LEAVE)
+        if let Some(peer) = self.shared.accounts.remove(name, clock::now() + LEAVE) {
+            self.forget_sp(name, peer);
+            return true;
+        }
+        false
+    }
+
+    /// Opens a listener for SGIP. Gives back its address, which tells the port where port 0 was asked for.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or its name is taken.
+    pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenError::ShuttingDown) };
+        if self.listeners.lock().contains_key(&options.name) {
+            return Err(ListenError::Twice(options.name));
+        }
+        let name = options.name.clone();
+        let listener = sgip::listen::listen(self.shared.clone(), options, alive).await?;
+        let address = listener.address;
+        self.listeners.lock().insert(name, listener);
+        Ok(address)
+    }
+
+    /// Dials a gateway and lets it log in, or changes the one of that name. Nothing happens when nothing has changed.
+    ///
+    /// # Errors
+    /// When the options cannot work; what ran before goes on then.
+    pub fn set_gateway(&self, options: GatewayOptions) -> Result<(), PeerError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
+        let mut gateways = self.gateways.lock();
+        let options = Arc::new(options);
+        if gateways.get(&options.name).is_some_and(|(old, _)| *old == options) {
+            return Ok(());
+        }
+        let dialled = sgip::dial::gateway(&self.shared, &options, &alive)?;
+        self.shared.logins.set_gateway(&options);
+        if let Some((_, old)) = gateways.insert(options.name.clone(), (options, dialled)) {
+            old.stop(clock::now() + LEAVE);
+        }
+        Ok(())
+    }
+
+    /// Takes a gateway's connections down and lets it log in no more. Says whether there was one.
+    pub fn remove_gateway(&self, name: &str) -> bool {
+        let Some((_, gateway)) = self.gateways.lock().remove(name) else { return false };
+        self.shared.logins.remove_gateway(name);
+        gateway.stop(clock::now() + LEAVE);
+        true
     }
 
     /// Dials a peer, or changes the one of that name: its links are taken down in good order while those with the new
@@ -167,6 +253,12 @@ impl Links {
         }
         for (_, peer) in self.peers.lock().drain() {
             peer.stop(until);
+        }
+        for (_, (_, gateway)) in self.gateways.lock().drain() {
+            gateway.stop(until);
+        }
+        for (_, (_, sp)) in self.sps.lock().drain() {
+            sp.stop(until);
         }
         let mut ended = self.ended.lock().await;
         // Links close at `until` at the latest; a moment more for their last words to the engine.

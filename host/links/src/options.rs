@@ -262,6 +262,8 @@ pub struct AccountOptions {
     pub source: SourceRules,
     /// The validity of submissions that carry none.
     pub validity: Duration,
+    /// Its SGIP side, where it has one.
+    pub sgip: Option<crate::SpOptions>,
 }
 
 impl AccountOptions {
@@ -282,6 +284,7 @@ impl AccountOptions {
             sessions: 10,
             source: SourceRules::default(),
             validity: Duration::from_secs(2 * 86_400),
+            sgip: None,
         }
     }
 }

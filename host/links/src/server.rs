@@ -55,6 +55,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    pub(crate) fn new(address: SocketAddr, orders: watch::Sender<Option<Instant>>) -> Self {
+        Self { address, orders }
+    }
+
     /// Stops listening; its connections take leave until then.
     pub(crate) fn stop(&self, until: Instant) {
         self.orders.send_replace(Some(until));

@@ -15,6 +15,8 @@ pub(crate) struct Shared {
     pub(crate) routing: Arc<dyn Routing>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) accounts: Accounts,
+    /// SGIP's logins.
+    pub(crate) logins: crate::sgip::listen::Logins,
     pub(crate) records: Records,
     pub(crate) guard: Arc<Guard>,
     pub(crate) verifier: Verifier,

@@ -98,8 +98,20 @@ impl LinkBrake {
 }
 
 /// The kinds of PDU that are counted one by one; enquire_link and unbind are the session's own affair.
-const KINDS: [&str; 8] =
-    ["submit_sm", "deliver_sm", "data_sm", "submit_multi", "query_sm", "cancel_sm", "replace_sm", "other"];
+const KINDS: [&str; 12] = [
+    "submit_sm",
+    "deliver_sm",
+    "data_sm",
+    "submit_multi",
+    "query_sm",
+    "cancel_sm",
+    "replace_sm",
+    "other",
+    "submit",
+    "deliver",
+    "report",
+    "userrpt",
+];
 
 fn kind(command: CommandId) -> usize {
     match command.request() {
@@ -133,12 +145,25 @@ impl Counts {
         }
     }
 
+    /// Counts a request of another protocol by its name.
+    pub(crate) fn named(&self, name: &str) {
+        let kind = KINDS.iter().position(|kind| *kind == name).unwrap_or(7);
+        if let Some(count) = self.requests.get(kind) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
     pub(crate) fn answer(&self, status: Status) {
+        self.answered(status.0);
+    }
+
+    /// Counts an answer by its code; 0 is a yes in every protocol.
+    pub(crate) fn answered(&self, code: u32) {
         self.answers.fetch_add(1, Relaxed);
-        if !status.is_ok() {
+        if code != 0 {
             let mut errors = self.errors.lock();
             // A peer that makes statuses up must not make us keep them all.
-            let key = if errors.len() >= 64 && !errors.contains_key(&status.0) { u32::MAX } else { status.0 };
+            let key = if errors.len() >= 64 && !errors.contains_key(&code) { u32::MAX } else { code };
             *errors.entry(key).or_default() += 1;
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 static UNROUTED: LazyLock<Arc<DecidedBy>> =
     LazyLock::new(|| Arc::new(DecidedBy { plugin: String::new(), version: String::new() }));
 
-fn unrouted() -> Routed {
+pub(crate) fn unrouted() -> Routed {
     Routed { verdict: Verdict::Reject(RejectReason::NoRoute), by: UNROUTED.clone(), note: None }
 }
 

@@ -28,7 +28,7 @@ use tokio::net::TcpStream;
 #[tokio::test]
 async fn check_004_005_028_silence_before_the_bind_and_inside_a_pdu() {
     let house = house().await;
-    house.links.set_account(account());
+    house.links.set_account(account()).unwrap();
     let mut options = listener();
     options.bind_timeout = Duration::from_millis(60);
     options.partial_timeout = Duration::from_millis(60);
@@ -134,7 +134,7 @@ async fn check_092_a_client_that_does_not_read_is_dropped_and_others_do_not_noti
     let house =
         house_with(LinksOptions { write_timeout: Duration::from_millis(200), ..LinksOptions::default() })
             .await;
-    house.links.set_account(links::AccountOptions { deliver_window: 2000, ..account() });
+    house.links.set_account(links::AccountOptions { deliver_window: 2000, ..account() }).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     let stuck = Raw::bound(address, Transceiver).await;
     let (link, ..) = house.link_up().await;
@@ -172,7 +172,7 @@ async fn check_011_a_payload_of_65535_octets() {
 #[tokio::test]
 async fn check_143_idle_connections_are_limited_by_address_and_in_total() {
     let house = house().await;
-    house.links.set_account(account());
+    house.links.set_account(account()).unwrap();
     let per_address = ListenerOptions { connections_per_address: 3, ..listener() };
     let in_total = ListenerOptions { connections: 2, name: "small".into(), ..listener() };
     for (options, limit) in [(per_address, 3), (in_total, 2)] {
@@ -207,7 +207,7 @@ async fn check_143_idle_connections_are_limited_by_address_and_in_total() {
 #[tokio::test]
 async fn check_144_too_many_wrong_binds_shut_the_door_but_not_to_those_known() {
     let house = house_with(LinksOptions { wrong_binds: 3, ..LinksOptions::default() }).await;
-    house.links.set_account(account());
+    house.links.set_account(account()).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     Raw::bound(address, Transmitter).await;
     let guess =
@@ -273,7 +273,7 @@ async fn tls_towards_esmes_with_and_without_their_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let files = certificates(directory.path(), false);
     let house = house().await;
-    house.links.set_account(account());
+    house.links.set_account(account()).unwrap();
     let tls = ServerTls { certificate: files.chain.clone(), key: files.key.clone(), client_ca: None };
     let address = house.links.listen(ListenerOptions { tls: Some(tls.clone()), ..listener() }).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();

@@ -65,7 +65,7 @@ async fn check_034_modes_networks_and_the_session_limit() {
     let mut options = account();
     options.sessions = 1;
     options.bind.receiver = false;
-    house.links.set_account(options.clone());
+    house.links.set_account(options.clone()).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     let mut raw = Raw::connect(address).await;
     assert_eq!(raw.bind(bind(Receiver)).await.0.status, Status::RBINDFAIL);
@@ -80,7 +80,7 @@ async fn check_034_modes_networks_and_the_session_limit() {
     // The account changes under its session, which does not notice.
     options.networks = vec!["192.0.2.0/24".parse().unwrap()];
     options.sessions = 9;
-    house.links.set_account(options);
+    house.links.set_account(options).unwrap();
     let mut third = Raw::connect(address).await;
     assert_eq!(third.bind(bind(Transmitter)).await.0.status, Status::RBINDFAIL);
     assert_eq!(first.ask(&support::enquire()).await.0.status, Status::ROK);
@@ -89,7 +89,7 @@ async fn check_034_modes_networks_and_the_session_limit() {
 #[tokio::test]
 async fn check_020_034_a_session_that_is_cut_gives_its_place_back() {
     let house = house().await;
-    house.links.set_account(links::AccountOptions { sessions: 1, ..account() });
+    house.links.set_account(links::AccountOptions { sessions: 1, ..account() }).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     let mut raw = Raw::bound(address, Transceiver).await;
     house.link_up().await;
@@ -104,7 +104,7 @@ async fn check_020_034_a_session_that_is_cut_gives_its_place_back() {
 #[tokio::test]
 async fn check_035_a_session_that_answers_no_enquire_link_makes_room() {
     let house = house().await;
-    house.links.set_account(links::AccountOptions { sessions: 2, ..account() });
+    house.links.set_account(links::AccountOptions { sessions: 2, ..account() }).unwrap();
     let mut options = listener();
     options.enquire_timeout = Duration::from_millis(100);
     let address = house.links.listen(options).await.unwrap();
@@ -176,7 +176,7 @@ async fn check_061_062_064_089_090_refusals() {
     options.source.allow = vec!["1065*".into()];
     options.rate = Some(0.001);
     options.burst = 2;
-    house.links.set_account(options);
+    house.links.set_account(options).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     let mut receiver = Raw::bound(address, Receiver).await;
     house.link_up().await;
@@ -229,7 +229,7 @@ async fn check_029_3_3_gets_short_ids_and_no_tlvs() {
 #[tokio::test]
 async fn check_088_091_a_window_of_five_and_twelve_submits_of_one_sequence() {
     let house = house().await;
-    house.links.set_account(links::AccountOptions { window: 5, ..account() });
+    house.links.set_account(links::AccountOptions { window: 5, ..account() }).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     let mut raw = Raw::bound(address, Transmitter).await;
     for _ in 0..12 {
@@ -425,7 +425,7 @@ async fn a_removed_account_is_unbound_and_others_are_not() {
     let mut other = account();
     other.name = "other".into();
     other.system_id = Bytes::from_static(b"other");
-    house.links.set_account(other);
+    house.links.set_account(other).unwrap();
     let mut stays = Raw::connect(address).await;
     let as_other = smpp::Bind { system_id: Bytes::from_static(b"other"), ..bind(Transmitter) };
     assert_eq!(stays.bind(as_other).await.0.status, Status::ROK);

@@ -182,7 +182,7 @@ async fn run(config: &Config, links: &Links, appliance: &Arc<Switchyard>) -> Res
     tracing::info!(%address, "http");
 
     for account in &config.accounts {
-        links.set_account(account.links.clone());
+        links.set_account(account.links.clone())?;
     }
     for peer in &config.peers {
         links.set_peer(peer.links.clone())?;

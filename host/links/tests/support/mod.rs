@@ -106,7 +106,7 @@ pub async fn house_with(options: LinksOptions) -> House {
 /// A house with a listener and the account.
 pub async fn open_house() -> (House, SocketAddr) {
     let house = house().await;
-    house.links.set_account(account());
+    house.links.set_account(account()).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
     (house, address)
 }

@@ -144,6 +144,16 @@ impl Session {
         self.owed.len()
     }
 
+    /// Changes how many commands of the peer's may be unanswered.
+    pub fn set_window_in(&mut self, window: usize) {
+        self.options.window_in = window.max(1);
+    }
+
+    /// Changes which commands the owner handles; known once the login is.
+    pub fn set_accepts(&mut self, accepts: Vec<Command>) {
+        self.options.accepts = accepts;
+    }
+
     /// Judges a login well: the peer may send commands.
     pub fn accept_bind(&mut self, now: Instant) {
         if let State::Judging { bind } = self.state {

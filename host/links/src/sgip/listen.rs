@@ -1,0 +1,306 @@
+//! Connections that come in, and who may log in.
+
+use super::connection::{Connection, Judge, Judgement};
+use super::options::{GatewayOptions, SgipListenerOptions, SpOptions};
+use super::taking::Source;
+use crate::accounts::{Account, Control};
+use crate::server::Listener;
+use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::state::{LinkRecord, LinkRole, Phase};
+use crate::{ListenError, Network, clock};
+use bytes::Bytes;
+use model::PeerId;
+use parking_lot::RwLock;
+use sgip::{Bind, LoginType, Options, ResultCode, Session};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+/// Who may log in, by login name.
+#[derive(Debug, Default)]
+pub(crate) struct Logins {
+    gateways: RwLock<HashMap<Bytes, GatewayLogin>>,
+    sps: RwLock<HashMap<Bytes, SpLogin>>,
+}
+
+#[derive(Clone, Debug)]
+struct GatewayLogin {
+    options: Arc<GatewayOptions>,
+    seats: Seats,
+}
+
+#[derive(Clone, Debug)]
+struct SpLogin {
+    account: Arc<Account>,
+    options: Arc<SpOptions>,
+    seats: Seats,
+}
+
+/// How many connections a login has.
+type Seats = Arc<AtomicUsize>;
+
+/// One connection of a login; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Seat(Seats);
+
+impl Seat {
+    fn take(seats: &Seats, most: usize) -> Option<Self> {
+        if seats.fetch_add(1, Relaxed) >= most {
+            seats.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Self(seats.clone()))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Logins {
+    pub(crate) fn set_gateway(&self, options: &Arc<GatewayOptions>) {
+        let mut gateways = self.gateways.write();
+        gateways.retain(|_, other| other.options.name != options.name);
+        if !options.its_name.is_empty() {
+            let login = GatewayLogin { options: options.clone(), seats: Seats::default() };
+            gateways.insert(options.its_name.clone(), login);
+        }
+    }
+
+    pub(crate) fn remove_gateway(&self, name: &str) {
+        self.gateways.write().retain(|_, other| other.options.name != name);
+    }
+
+    pub(crate) fn set_sp(&self, account: &Arc<Account>, options: &Arc<SpOptions>) {
+        self.remove_sp(account.options().peer);
+        if !options.its_name.is_empty() {
+            let (account, options) = (account.clone(), options.clone());
+            let login = SpLogin { account, options, seats: Seats::default() };
+            self.sps.write().insert(login.options.its_name.clone(), login);
+        }
+    }
+
+    pub(crate) fn remove_sp(&self, peer: PeerId) {
+        self.sps.write().retain(|_, other| other.account.options().peer != peer);
+    }
+}
+
+struct Doorman {
+    shared: Arc<Shared>,
+    options: SgipListenerOptions,
+    open: AtomicUsize,
+    orders: watch::Receiver<Option<Instant>>,
+}
+
+/// Opens a listener; it accepts from here on.
+pub(crate) async fn listen(
+    shared: Arc<Shared>,
+    options: SgipListenerOptions,
+    alive: mpsc::Sender<()>,
+) -> Result<Listener, ListenError> {
+    let failed = |reason| ListenError::Socket { name: options.name.clone(), address: options.listen, reason };
+    let socket = TcpListener::bind(options.listen).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    let (orders, receiver) = watch::channel(None);
+    tracing::info!(listener = %options.name, %address, protocol = "sgip", "listening");
+    let doorman = Arc::new(Doorman { shared, options, open: AtomicUsize::new(0), orders: receiver });
+    tokio::spawn(accept(doorman, socket, alive));
+    Ok(Listener::new(address, orders))
+}
+
+async fn accept(doorman: Arc<Doorman>, socket: TcpListener, alive: mpsc::Sender<()>) {
+    let mut orders = doorman.orders.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            _ = orders.changed() => break,
+        };
+        match accepted {
+            Ok((stream, remote)) => doorman.clone().admit(stream, remote, &alive),
+            Err(error) => {
+                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
+                tracing::error!(listener = %doorman.options.name, %error, "cannot accept connections");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    tracing::info!(listener = %doorman.options.name, "no longer listening");
+}
+
+/// One of a listener's connections; counted down even when its task dies.
+struct Open(Arc<Doorman>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Doorman {
+    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, alive: &mpsc::Sender<()>) {
+        let doors = &self.shared.doors;
+        doors.connections.fetch_add(1, Relaxed);
+        let now = clock::now();
+        let permit = (self.open.load(Relaxed) < self.options.connections)
+            .then(|| self.shared.guard.admit(remote.ip(), self.options.connections_per_address, now))
+            .flatten();
+        let Some(permit) = permit else {
+            doors.turned_away.fetch_add(1, Relaxed);
+            if self.shared.lines.allow(now) {
+                tracing::warn!(listener = %self.options.name, %remote, "too many connections: turned away");
+            }
+            return;
+        };
+        self.open.fetch_add(1, Relaxed);
+        let open = Open(self.clone());
+        let alive = alive.clone();
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            self.serve(stream, remote).await;
+            drop((open, permit, alive));
+        });
+    }
+
+    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr) {
+        let (control, receiver) = unbounded_channel();
+        let options = Options {
+            bind_timeout: self.options.bind_timeout,
+            idle: self.options.idle,
+            ..Options::default()
+        };
+        let session = Session::acceptor(clock::now(), options);
+        let unknown = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, false);
+        unknown.remote(remote);
+        unknown.phase(Phase::Binding);
+        let judge = self.clone().judge(remote);
+        let socket = Socket::Plain(stream);
+        let connection = Connection::incoming(self.shared.clone(), unknown, socket, session, receiver, judge);
+        let watching = self.watch(control);
+        let ended = connection.run();
+        tokio::pin!(watching, ended);
+        let ended = tokio::select! {
+            ended = &mut ended => ended,
+            () = &mut watching => ended.await,
+        };
+        if ended.bound_at.is_none() && ended.refused.is_none() && self.shared.lines.allow(clock::now()) {
+            tracing::info!(
+                listener = %self.options.name, %remote, why = %ended.why, "closed without a login"
+            );
+        }
+    }
+
+    /// Passes the listener's own end on to a connection.
+    async fn watch(&self, control: UnboundedSender<Control>) {
+        let mut orders = self.orders.clone();
+        let until = match orders.wait_for(Option::is_some).await {
+            Ok(order) => *order,
+            Err(_) => None,
+        };
+        let _ = control.send(Control::Leave(until.unwrap_or_else(clock::now)));
+    }
+
+    fn judge(self: Arc<Self>, remote: SocketAddr) -> Judge {
+        Box::new(move |bind| {
+            let doorman = self.clone();
+            Box::pin(async move {
+                let judgement = doorman.judge_login(&bind, remote).await;
+                let doors = &doorman.shared.doors;
+                match &judgement {
+                    Judgement::Accept { .. } => {
+                        doors.binds.fetch_add(1, Relaxed);
+                    }
+                    Judgement::Refuse { code, why } => {
+                        doors.binds_refused.fetch_add(1, Relaxed);
+                        if doorman.shared.lines.allow(clock::now()) {
+                            tracing::warn!(
+                                listener = %doorman.options.name,
+                                %remote,
+                                login = %String::from_utf8_lossy(&bind.name),
+                                login_type = bind.login_type.0,
+                                %code,
+                                why,
+                                "login refused"
+                            );
+                        }
+                    }
+                }
+                judgement
+            })
+        })
+    }
+
+    async fn judge_login(&self, bind: &Bind, remote: SocketAddr) -> Judgement {
+        let shared = &self.shared;
+        let refuse = |code, why| Judgement::Refuse { code, why };
+        if shared.guard.is_shut(remote.ip(), clock::now()) {
+            // Slows a guesser down as well, who mostly waits for the answer before the next try.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            return refuse(ResultCode::LOGIN, "too many wrong logins from its address");
+        }
+        let wrong = || {
+            if shared.guard.wrong_bind(remote.ip(), clock::now()) {
+                tracing::warn!(address = %remote.ip(), "too many wrong logins: refused unseen for a minute");
+            }
+            refuse(ResultCode::LOGIN, "unknown login name or wrong password")
+        };
+        // Which of the two a name means is the login type's to say.
+        let gateway = shared.logins.gateways.read().get(&bind.name).cloned();
+        let sp = shared.logins.sps.read().get(&bind.name).cloned();
+        let any = self.options.any_login_type;
+        match (bind.login_type, gateway, sp) {
+            (login_type, Some(GatewayLogin { options, seats }), _)
+                if login_type == LoginType::GATEWAY || any =>
+            {
+                if !is_same(&options.its_password.0, &bind.password) {
+                    return wrong();
+                }
+                if !is_in(&options.networks, remote.ip()) {
+                    return refuse(ResultCode::LOGIN, "the gateway may not log in from this address");
+                }
+                let Some(seat) = Seat::take(&seats, options.connections_in) else {
+                    return refuse(ResultCode::CONNECTIONS, "the gateway has as many connections as it may");
+                };
+                let record = LinkRecord::new(LinkRole::Server, options.peer, &options.name, 0, false);
+                record.remote(remote);
+                Judgement::Accept { source: Source::Gateway { options, _seat: seat }, record, window_in: 100 }
+            }
+            (login_type, _, Some(SpLogin { account, options, seats }))
+                if login_type == LoginType::SP || any =>
+            {
+                let rules = account.options();
+                if !shared.verifier.verify(&rules.password_hash, &bind.password, clock::now()).await {
+                    return wrong();
+                }
+                if !is_in(&rules.networks, remote.ip()) {
+                    return refuse(ResultCode::LOGIN, "the account may not log in from this address");
+                }
+                let Some(seat) = Seat::take(&seats, options.connections_in) else {
+                    return refuse(ResultCode::CONNECTIONS, "the account has as many connections as it may");
+                };
+                let record = LinkRecord::new(LinkRole::Server, rules.peer, &rules.name, 0, false);
+                record.remote(remote);
+                let window_in = options.window_in;
+                Judgement::Accept { source: Source::Sp { account, options, _seat: seat }, record, window_in }
+            }
+            (LoginType::SP | LoginType::GATEWAY, None, None) => wrong(),
+            _ => refuse(ResultCode::LOGIN_TYPE, "the login type is not the one for this name"),
+        }
+    }
+}
+
+fn is_in(networks: &[Network], address: IpAddr) -> bool {
+    networks.is_empty() || networks.iter().any(|network| network.contains(address))
+}
+
+/// Compares passwords in a time that does not tell where they differ.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
