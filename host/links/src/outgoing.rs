@@ -39,6 +39,20 @@ pub(crate) fn addresses(message: &Message, leg: u8) -> (&Address, &Address) {
     (source, destination)
 }
 
+/// A message in GBK, which SMPP does not know, in UCS2; its header is left alone.
+fn in_ucs2(message: &Message) -> Option<Message> {
+    if message.text.data_coding != sgip::text::Coding::GBK.0 {
+        return None;
+    }
+    let octets = &message.text.octets;
+    let (head, words) =
+        sgip::text::header(octets).filter(|_| message.text.udhi).unwrap_or((&[], octets.as_ref()));
+    let mut converted = message.clone();
+    converted.text.octets = [head, &sgip::text::gbk_to_utf16(words)].concat().into();
+    converted.text.data_coding = sgip::text::Coding::UCS2.0;
+    Some(converted)
+}
+
 /// Octets in an address of submit_sm and deliver_sm (34 §5.2.8).
 const LONGEST_ADDRESS: usize = 20;
 
@@ -113,7 +127,11 @@ impl Style {
             }
         }
         if !message.tlvs.is_empty() {
-            sm.tlvs = Tlvs::from_raw(message.tlvs.clone());
+            sm.tlvs = Tlvs::from_raw(sgip::without_private(&message.tlvs));
+        }
+        if let Some(message) = in_ucs2(message) {
+            sm.data_coding = message.text.data_coding;
+            return self.put_text(&message, sm);
         }
         self.put_text(message, sm)
     }
@@ -284,6 +302,18 @@ mod tests {
         let Composed::One(sm) = compose(&deliver(false), &message).unwrap() else { panic!() };
         let shown = format!("id:{} sub", MessageId::FIRST.short());
         assert!(sm.short_message.starts_with(shown.as_bytes()) && sm.tlvs.is_empty());
+    }
+
+    #[test]
+    fn what_only_sgip_knows_does_not_reach_an_smpp_peer() {
+        let mut message = message(&[0xc4, 0xe3, 0xba, 0xc3]);
+        message.text.data_coding = 15;
+        let mut tlvs = BytesMut::from(&[0x02, 0x04, 0, 2, 0, 9][..]);
+        sgip::Fields { fee_type: Some(2), ..sgip::Fields::default() }.append_to(&mut tlvs);
+        message.tlvs = tlvs.freeze();
+        let Composed::One(sm) = compose(&style(LongText::Payload, true), &message).unwrap() else { panic!() };
+        assert_eq!((sm.data_coding, &sm.short_message[..]), (8, &[0x4f, 0x60, 0x59, 0x7d][..]));
+        assert_eq!(sm.tlvs.raw()[..], [0x02, 0x04, 0, 2, 0, 9]);
     }
 
     #[test]
