@@ -1,0 +1,149 @@
+//! MySQL and MariaDB.
+
+use super::{Backend, Blame, Session, Table, by_state, fault};
+use crate::Options;
+use crate::error::Fault;
+use crate::measure::Sums;
+use crate::row::Row;
+use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sqlx::mysql::{
+    MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool, MySqlPoolOptions,
+};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "messages", include_str!("../../migrations/mysql/0001_messages.sql"))];
+
+/// Rows of one statement; a prepared statement takes 65,535 values.
+const ROWS: usize = 250;
+
+pub(crate) struct MySql {
+    options: MySqlConnectOptions,
+    readers: u32,
+    pool: OnceCell<MySqlPool>,
+}
+
+impl MySql {
+    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, sqlx::Error> {
+        let connect = MySqlConnectOptions::from_str(url)?.charset("utf8mb4").disable_statement_logging();
+        Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
+    }
+
+    async fn connection(&self) -> Result<MySqlConnection, Fault> {
+        let mut connection = MySqlConnection::connect_with(&self.options).await.map_err(meaning)?;
+        // A server without strict mode would cut what is too long and say nothing; and a dead-locked reader must not
+        // hold the pump for InnoDB's 50 s.
+        sqlx::raw_sql(
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 10",
+        )
+        .execute(&mut connection)
+        .await
+        .map_err(meaning)?;
+        // Tables are not made in transactions here. Our steps may be run again, so one that a crash cut off may be too.
+        let _ = sqlx::raw_sql("DELETE FROM schema_versions WHERE success = 0").execute(&mut connection).await;
+        super::migrate(&mut connection, &MIGRATIONS).await?;
+        Ok(connection)
+    }
+
+    async fn pool(&self) -> Result<&MySqlPool, Fault> {
+        self.pool
+            .get_or_try_init(|| async {
+                // The first reader may be there before the pump.
+                self.connection().await?.close().await.map_err(meaning)?;
+                let options = MySqlPoolOptions::new()
+                    .min_connections(0)
+                    .max_connections(self.readers)
+                    .acquire_timeout(Duration::from_secs(10));
+                Ok(options.connect_lazy_with(self.options.clone()))
+            })
+            .await
+    }
+}
+
+impl Backend for MySql {
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>> {
+        async { Ok(Box::new(self.connection().await?) as Box<dyn Session>) }.boxed()
+    }
+
+    fn select<'a>(
+        &'a self,
+        statement: &'a Statement,
+        kinds: &'a [Kind],
+    ) -> BoxFuture<'a, Result<Table, Fault>> {
+        async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+}
+
+impl Session for MySqlConnection {
+    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
+        async {
+            let mut transaction = self.begin().await.map_err(meaning)?;
+            for some in rows.chunks(ROWS) {
+                let mut arguments = MySqlArguments::default();
+                arguments.reserve(some.len() * COLUMNS.len(), some.iter().map(Row::weight).sum());
+                for row in some {
+                    for value in values(row) {
+                        match value {
+                            Value::Number(number) => arguments.add(number),
+                            Value::Text(text) => arguments.add(text),
+                            Value::Octets(octets) => arguments.add(octets),
+                        }
+                        .map_err(|error| Fault::Row(error.to_string()))?;
+                    }
+                }
+                let sql = AssertSqlSafe(insert_rows(Dialect::MySql, some.len()));
+                sqlx::query_with(sql, arguments)
+                    .persistent(some.len() == ROWS)
+                    .execute(&mut *transaction)
+                    .await
+                    .map_err(meaning)?;
+            }
+            for statement in add_sums(Dialect::MySql, sums, 256) {
+                super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
+            }
+            transaction.commit().await.map_err(meaning)
+        }
+        .boxed()
+    }
+
+    fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
+        async move {
+            super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
+        }
+        .boxed()
+    }
+
+    fn select<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        kinds: &'a [Kind],
+    ) -> BoxFuture<'a, Result<Table, Fault>> {
+        async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+}
+
+/// By the server's error number (the same ones in MySQL and MariaDB), then by SQLSTATE.
+fn meaning(error: sqlx::Error) -> Fault {
+    fault(error, |refusal| {
+        let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
+        match number {
+            // ER_DUP_ENTRY; only table `messages` can give it, the others are added to.
+            1062 => Blame::Duplicate,
+            // Incorrect value, incorrect string, too big a packet, row or record; a check constraint.
+            1366 | 1292 | 1153 | 1118 | 139 | 1301 | 3819 | 4025 => Blame::Row,
+            // Full, out of memory, too many connections, read only, lock wait, deadlock, shutting down, killed.
+            1021 | 1037 | 1038 | 1040 | 1041 | 1053 | 1114 | 1205 | 1213 | 1290 | 1317 | 1836 | 1927
+            | 3024 => Blame::Server,
+            _ => refusal.code().map_or(Blame::Unclear, |state| by_state(&state)),
+        }
+    })
+}

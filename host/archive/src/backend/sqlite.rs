@@ -1,0 +1,152 @@
+//! SQLite: one file beside the queues, the default.
+
+use super::{Backend, Blame, Session, Table, fault};
+use crate::Options;
+use crate::error::Fault;
+use crate::measure::Sums;
+use crate::row::Row;
+use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql"))];
+
+/// Rows of one statement: enough to make its cost small, and below SQLite's limit of 32,766 values.
+const ROWS: usize = 64;
+
+pub(crate) struct Sqlite {
+    options: SqliteConnectOptions,
+    readers: u32,
+    pool: OnceCell<SqlitePool>,
+}
+
+impl Sqlite {
+    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, sqlx::Error> {
+        let connect = SqliteConnectOptions::from_str(url)?
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // FULL: a message leaves the queues' own store once it is committed here, so a commit must survive a power
+            // cut. NORMAL syncs the WAL at checkpoints only.
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(Duration::from_secs(10))
+            // The two indexes on numbers are written at random places; their upper levels should stay in memory.
+            .pragma("cache_size", "-65536")
+            .pragma("mmap_size", "268435456")
+            // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
+            .pragma("wal_autocheckpoint", "4000")
+            .disable_statement_logging();
+        Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
+    }
+
+    async fn connection(&self) -> Result<SqliteConnection, Fault> {
+        let mut connection = SqliteConnection::connect_with(&self.options).await.map_err(meaning)?;
+        super::migrate(&mut connection, &MIGRATIONS).await?;
+        Ok(connection)
+    }
+
+    async fn pool(&self) -> Result<&SqlitePool, Fault> {
+        self.pool
+            .get_or_try_init(|| async {
+                // The first reader may be there before the pump.
+                self.connection().await?.close().await.map_err(meaning)?;
+                let options = SqlitePoolOptions::new().min_connections(0).max_connections(self.readers);
+                Ok(options.connect_lazy_with(self.options.clone().pragma("query_only", "on")))
+            })
+            .await
+    }
+}
+
+impl Backend for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>> {
+        async { Ok(Box::new(self.connection().await?) as Box<dyn Session>) }.boxed()
+    }
+
+    fn select<'a>(
+        &'a self,
+        statement: &'a Statement,
+        kinds: &'a [Kind],
+    ) -> BoxFuture<'a, Result<Table, Fault>> {
+        async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+}
+
+impl Session for SqliteConnection {
+    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
+        async {
+            // IMMEDIATE: wait for another writer now, not in the middle with a snapshot that has grown old.
+            let mut transaction = self.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
+            for some in rows.chunks(ROWS) {
+                let mut arguments = SqliteArguments::default();
+                arguments.reserve(some.len() * COLUMNS.len(), 0);
+                for row in some {
+                    for value in values(row) {
+                        match value {
+                            Value::Number(number) => arguments.add(number),
+                            Value::Text(text) => arguments.add(text),
+                            Value::Octets(octets) => arguments.add(octets),
+                        }
+                        .map_err(|error| Fault::Row(error.to_string()))?;
+                    }
+                }
+                let sql = AssertSqlSafe(insert_rows(Dialect::Sqlite, some.len()));
+                sqlx::query_with(sql, arguments)
+                    // Full chunks are always the same statement; of the last ones there may be any.
+                    .persistent(some.len() == ROWS)
+                    .execute(&mut *transaction)
+                    .await
+                    .map_err(meaning)?;
+            }
+            for statement in add_sums(Dialect::Sqlite, sums, 256) {
+                super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
+            }
+            transaction.commit().await.map_err(meaning)
+        }
+        .boxed()
+    }
+
+    fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
+        async move {
+            super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
+        }
+        .boxed()
+    }
+
+    fn select<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        kinds: &'a [Kind],
+    ) -> BoxFuture<'a, Result<Table, Fault>> {
+        async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+}
+
+/// By SQLite's extended result code.
+fn meaning(error: sqlx::Error) -> Fault {
+    fault(error, |refusal| {
+        let code = refusal.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or(0);
+        match code {
+            // SQLITE_CONSTRAINT_PRIMARYKEY; only table `messages` can give it.
+            1555 | 2579 => Blame::Duplicate,
+            code => match code & 0xff {
+                // TOOBIG, CONSTRAINT, MISMATCH, RANGE.
+                18 | 19 | 20 | 25 => Blame::Row,
+                // PERM, BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB.
+                3 | 5..=11 | 13..=15 | 26 => Blame::Server,
+                _ => Blame::Unclear,
+            },
+        }
+    })
+}

@@ -1,0 +1,214 @@
+use crate::backend::Backend;
+use crate::error::Fault;
+use crate::measure::HOUR;
+use crate::record::{columns, record};
+use crate::sql::{Dialect, Kind, Statement};
+use crate::storable::storable;
+use crate::{ArchiveError, Direction, Record};
+use model::{FinalState, MessageId, Timestamp};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which messages are asked for; all conditions must hold, and an empty filter matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Filter {
+    /// Source or destination is this number or name, with or without a leading plus.
+    pub number: Option<String>,
+    /// The customer of the house.
+    pub account: Option<String>,
+    /// The gateway.
+    pub peer: Option<String>,
+    /// How it ended.
+    pub state: Option<FinalState>,
+    /// Which way it went.
+    pub direction: Option<Direction>,
+    /// Accepted at this time or later.
+    pub from: Option<Timestamp>,
+    /// Accepted before this time.
+    pub until: Option<Timestamp>,
+}
+
+/// What of each message is wanted beside the ordinary columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// The text's octets.
+    pub body: bool,
+    /// The trace.
+    pub trace: bool,
+}
+
+/// Where a page ended. A text for whoever pages; not meant to be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cursor(i64);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b{:x}", self.0)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ArchiveError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let id = text.strip_prefix('b').filter(|digits| digits.bytes().all(|c| c.is_ascii_hexdigit()));
+        id.and_then(|digits| i64::from_str_radix(digits, 16).ok())
+            .map(Self)
+            .ok_or_else(|| ArchiveError::Cursor(text.to_owned()))
+    }
+}
+
+/// Some messages, newest first.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The messages.
+    pub records: Vec<Record>,
+    /// Where to go on; `None` when there are no more.
+    pub next: Option<Cursor>,
+}
+
+/// Messages of a page, at most.
+pub(crate) const LIMIT: usize = 1000;
+
+pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<Record>, Fault> {
+    let Ok(id) = i64::try_from(id.0) else { return Ok(None) };
+    let columns = columns(true, true);
+    let mut statement = select(backend.dialect(), &columns);
+    statement.push(" WHERE id = ").number(id);
+    Ok(read(backend, &columns, &statement).await?.pop())
+}
+
+pub(crate) async fn page(
+    backend: &dyn Backend,
+    filter: &Filter,
+    after: Option<Cursor>,
+    limit: usize,
+    wanted: Wanted,
+) -> Result<Page, Fault> {
+    let limit = limit.clamp(1, LIMIT);
+    let nothing = Page { records: Vec::new(), next: None };
+    let Some(range) = range(backend, filter, after).await? else { return Ok(nothing) };
+    let columns = columns(wanted.body, wanted.trace);
+    let mut statement = select(backend.dialect(), &columns);
+    match &filter.number {
+        // With a number, ids first: they come from the two indexes in the right order, and nothing but them is read.
+        Some(number) => {
+            let ids = ids_of(backend, filter, number, range, limit + 1).await?;
+            if ids.is_empty() {
+                return Ok(nothing);
+            }
+            let ids: Vec<_> = ids.iter().map(i64::to_string).collect();
+            statement.push(" WHERE id IN (").push(&ids.join(",")).push(")");
+        }
+        None => conditions(&mut statement, filter, range),
+    }
+    statement.push(" ORDER BY id DESC LIMIT ").push(&(limit + 1).to_string());
+    let mut records = read(backend, &columns, &statement).await?;
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| more).and_then(|last| i64::try_from(last.id.0).ok()).map(Cursor);
+    Ok(Page { records, next })
+}
+
+/// Ids between which everything lies that may match, both included; `None` when nothing can.
+async fn range(
+    backend: &dyn Backend,
+    filter: &Filter,
+    after: Option<Cursor>,
+) -> Result<Option<(i64, i64)>, Fault> {
+    let (mut first, mut last) = (0, after.map_or(i64::MAX, |cursor| cursor.0.saturating_sub(1)));
+    if filter.from.is_some() || filter.until.is_some() {
+        let hour = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR;
+        let mut statement =
+            Statement::new(backend.dialect(), "SELECT min(first_id), max(last_id) FROM hours WHERE hour >= ");
+        statement.number(filter.from.map_or(0, hour)).push(" AND hour <= ");
+        statement.number(filter.until.map_or(i64::MAX, hour));
+        let table = backend.select(&statement, &[Kind::Big, Kind::Big]).await?;
+        let ends = table.first().and_then(|row| Some((row.first()?.number()?, row.get(1)?.number()?)));
+        let Some(ends) = ends else { return Ok(None) };
+        (first, last) = (first.max(ends.0), last.min(ends.1));
+    }
+    Ok((first <= last).then_some((first, last)))
+}
+
+/// Everything of the filter but the number.
+fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
+    statement.push(" WHERE id >= ").number(first).push(" AND id <= ").number(last);
+    let time = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX);
+    if let Some(from) = filter.from {
+        statement.push(" AND accepted_at >= ").number(time(from));
+    }
+    if let Some(until) = filter.until {
+        statement.push(" AND accepted_at < ").number(time(until));
+    }
+    if let Some(account) = &filter.account {
+        statement.push(" AND account = ").text(&plain(account));
+    }
+    if let Some(peer) = &filter.peer {
+        statement.push(" AND peer = ").text(&plain(peer));
+    }
+    if let Some(state) = filter.state {
+        statement.push(" AND state = ").text(state.name());
+    }
+    if let Some(direction) = filter.direction {
+        statement.push(" AND direction = ").text(direction.name());
+    }
+}
+
+/// The newest ids with this number on either side, newest first.
+async fn ids_of(
+    backend: &dyn Backend,
+    filter: &Filter,
+    number: &str,
+    range: (i64, i64),
+    most: usize,
+) -> Result<Vec<i64>, Fault> {
+    let bare = storable(number.strip_prefix('+').unwrap_or(number).as_bytes());
+    let forms = [format!("+{bare}"), bare];
+    let mut ids = Vec::new();
+    for column in ["destination", "source"] {
+        for form in &forms {
+            let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
+            // The planner's figures may be old, and an index on ids with a filter is the wrong way to a rare number.
+            match backend.dialect() {
+                Dialect::Sqlite => statement.push(" INDEXED BY messages_").push(column),
+                Dialect::MySql => statement.push(" FORCE INDEX (messages_").push(column).push(")"),
+                Dialect::Postgres => &mut statement,
+            };
+            conditions(&mut statement, filter, range);
+            statement.push(" AND ").push(column).push(" = ").text(form);
+            // The order of the index; PostgreSQL's planner sees by it that only the index on the number will do.
+            match backend.dialect() {
+                Dialect::Postgres => statement.push(" ORDER BY ").push(column).push(" DESC, id DESC"),
+                Dialect::Sqlite | Dialect::MySql => statement.push(" ORDER BY id DESC"),
+            };
+            statement.push(" LIMIT ").push(&most.to_string());
+            let table = backend.select(&statement, &[Kind::Big]).await?;
+            ids.extend(table.iter().filter_map(|row| row.first()?.number()));
+        }
+    }
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids.dedup();
+    ids.truncate(most);
+    Ok(ids)
+}
+
+fn plain(name: &str) -> String {
+    crate::storable::without_nul(name)
+}
+
+fn select(dialect: Dialect, columns: &[(&'static str, Kind)]) -> Statement {
+    let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    Statement::new(dialect, &format!("SELECT {} FROM messages", names.join(", ")))
+}
+
+async fn read(
+    backend: &dyn Backend,
+    columns: &[(&'static str, Kind)],
+    statement: &Statement,
+) -> Result<Vec<Record>, Fault> {
+    let kinds: Vec<_> = columns.iter().map(|(_, kind)| *kind).collect();
+    let table = backend.select(statement, &kinds).await?;
+    let damaged = |(id, what)| Fault::Down(ArchiveError::Damaged { id, what });
+    table.into_iter().map(|cells| record(columns, cells).map_err(damaged)).collect()
+}

@@ -1,0 +1,55 @@
+//! Deleting what is old, without standing in the pump's way.
+
+use crate::backend::Session;
+use crate::error::Fault;
+use crate::measure::HOUR;
+use crate::sql::{Dialect, Kind, Statement};
+use model::Timestamp;
+use std::time::{Duration, Instant};
+
+/// Rows looked at by one statement. A delete of so many takes some milliseconds, and holds locks (SQLite: the file) for
+/// no longer.
+const STEP: i64 = 500;
+
+/// What a run of [`crate::Archive::trim`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Messages deleted.
+    pub messages: u64,
+    /// Statements that it took.
+    pub steps: u64,
+}
+
+/// Deletes messages of the hours that had ended before `before`, by ranges of ids, oldest first.
+pub(crate) async fn trim(
+    session: &mut dyn Session,
+    dialect: Dialect,
+    before: Timestamp,
+) -> Result<Trimmed, Fault> {
+    let mut trimmed = Trimmed::default();
+    let before = i64::try_from(before.0).unwrap_or(i64::MAX);
+    let mut last = Statement::new(dialect, "SELECT max(last_id) FROM hours WHERE hour < ");
+    last.number(before / HOUR);
+    let Some(last) = first_number(session, &last).await? else { return Ok(trimmed) };
+    let mut from = i64::MIN;
+    loop {
+        let begun = Instant::now();
+        let mut upper = Statement::new(dialect, "SELECT max(id) FROM (SELECT id FROM messages WHERE id > ");
+        upper.number(from).push(" AND id <= ").number(last);
+        upper.push(" ORDER BY id LIMIT ").push(&STEP.to_string()).push(") AS next_ones");
+        let Some(to) = first_number(session, &upper).await? else { return Ok(trimmed) };
+        let mut delete = Statement::new(dialect, "DELETE FROM messages WHERE id > ");
+        delete.number(from).push(" AND id <= ").number(to);
+        delete.push(" AND accepted_at < ").number(before / HOUR * HOUR);
+        trimmed.messages += session.execute(&delete).await?;
+        trimmed.steps += 1;
+        from = to;
+        // A fifth of the time at most, so that the pump finds the data base free.
+        tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
+    }
+}
+
+async fn first_number(session: &mut dyn Session, statement: &Statement) -> Result<Option<i64>, Fault> {
+    let table = session.select(statement, &[Kind::Big]).await?;
+    Ok(table.first().and_then(|row| row.first()?.number()))
+}

@@ -1,0 +1,166 @@
+use crate::Parties;
+use crate::measure::{Measure, Tally};
+use crate::storable::{storable, without_nul};
+use crate::trace;
+use bytes::Bytes;
+use model::{Final, Message, MessageId, StepKind, Timestamp, Verdict};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Which way a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From an account to the network.
+    Mt,
+    /// From the network to an account.
+    Mo,
+}
+
+impl Direction {
+    /// The word in the table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mt => "mt",
+            Self::Mo => "mo",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "mt" => Some(Self::Mt),
+            "mo" => Some(Self::Mo),
+            _ => None,
+        }
+    }
+}
+
+/// One finished message, as the archive keeps it: a row of table `messages`, and what it adds to the statistics.
+///
+/// Texts from outside are kept so that every data base takes them and nothing is lost: see [`crate::Record`].
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub(crate) id: i64,
+    pub(crate) accepted_at: i64,
+    pub(crate) ended_at: i64,
+    pub(crate) direction: Direction,
+    pub(crate) account: Arc<str>,
+    pub(crate) peer: Arc<str>,
+    pub(crate) source: String,
+    pub(crate) source_ton: i64,
+    pub(crate) source_npi: i64,
+    pub(crate) destination: String,
+    pub(crate) destination_ton: i64,
+    pub(crate) destination_npi: i64,
+    pub(crate) state: &'static str,
+    pub(crate) error: i64,
+    pub(crate) peer_message_id: Option<String>,
+    pub(crate) attempts: i64,
+    pub(crate) priority: i64,
+    pub(crate) data_coding: i64,
+    pub(crate) udhi: bool,
+    pub(crate) body: Bytes,
+    pub(crate) router: String,
+    pub(crate) router_version: String,
+    pub(crate) note: Option<String>,
+    pub(crate) trace: String,
+    pub(crate) tally: Tally,
+}
+
+/// A message whose id does not fit the table: ids there have 63 bits.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the id {0} has more than 63 bits")]
+pub struct IdTooLarge(pub MessageId);
+
+impl Row {
+    /// The row of one message.
+    ///
+    /// In either direction `account` is the house's customer and `peer` the gateway: of an MT message the account is its
+    /// origin, of an MO message the one it went to.
+    ///
+    /// # Errors
+    /// When the id has more than 63 bits.
+    pub fn new(message: &Message, ended: &Final, parties: &dyn Parties) -> Result<Self, IdTooLarge> {
+        let id = i64::try_from(message.id.0).map_err(|_| IdTooLarge(message.id))?;
+        let direction = if parties.is_account(message.origin) { Direction::Mt } else { Direction::Mo };
+        let other = ended.peer.or_else(|| last_tried(ended)).or_else(|| first_leg(message));
+        let none = || -> Arc<str> { "".into() };
+        let (origin, other) = (parties.name(message.origin), other.map_or_else(none, |id| parties.name(id)));
+        let (account, peer) = match direction {
+            Direction::Mt => (origin, other),
+            Direction::Mo => (other, origin),
+        };
+        let peer_message_id = &ended.peer_id.0;
+        let attempts = ended.steps.iter().filter_map(|step| match step.kind {
+            StepKind::Submitted { attempt, .. } => Some(attempt),
+            _ => None,
+        });
+        let by = &message.routed.by;
+        Ok(Self {
+            id,
+            accepted_at: milliseconds(message.accepted_at),
+            ended_at: milliseconds(ended.at),
+            direction,
+            account: clean(account),
+            peer: clean(peer),
+            source: storable(&message.source.value),
+            source_ton: i64::from(message.source.ton),
+            source_npi: i64::from(message.source.npi),
+            destination: storable(&message.destination.value),
+            destination_ton: i64::from(message.destination.ton),
+            destination_npi: i64::from(message.destination.npi),
+            state: ended.state.name(),
+            error: i64::from(ended.error),
+            peer_message_id: (!peer_message_id.is_empty()).then(|| storable(peer_message_id)),
+            attempts: i64::from(attempts.max().unwrap_or(0)),
+            priority: i64::from(message.priority.level()),
+            data_coding: i64::from(message.text.data_coding),
+            udhi: message.text.udhi,
+            body: message.text.octets.clone(),
+            router: without_nul(&by.plugin),
+            router_version: without_nul(&by.version),
+            note: message.routed.note.as_deref().map(without_nul),
+            trace: trace::encode(message, ended, parties),
+            tally: Measure::of(message.accepted_at, ended),
+        })
+    }
+
+    /// The message's id.
+    #[must_use]
+    pub fn id(&self) -> MessageId {
+        MessageId(u64::try_from(self.id).unwrap_or(0))
+    }
+
+    /// Octets that it takes on the way, about.
+    pub(crate) fn weight(&self) -> usize {
+        let texts = [&self.source, &self.destination, &self.router, &self.router_version, &self.trace];
+        120 + self.body.len()
+            + self.account.len()
+            + self.peer.len()
+            + texts.iter().map(|text| text.len()).sum::<usize>()
+            + self.note.as_ref().map_or(0, String::len)
+    }
+}
+
+fn milliseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
+}
+
+fn clean(name: Arc<str>) -> Arc<str> {
+    if name.contains('\0') { without_nul(&name).into() } else { name }
+}
+
+fn last_tried(ended: &Final) -> Option<model::PeerId> {
+    ended.steps.iter().rev().find_map(|step| match step.kind {
+        StepKind::Submitted { peer, .. } => Some(peer),
+        _ => None,
+    })
+}
+
+fn first_leg(message: &Message) -> Option<model::PeerId> {
+    match &message.routed.verdict {
+        Verdict::Forward(legs) => legs.first().map(|leg| leg.peer),
+        Verdict::Hold(_) | Verdict::Reject(_) => None,
+    }
+}

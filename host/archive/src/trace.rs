@@ -1,0 +1,192 @@
+//! The column `trace`: how a message was submitted and routed, and its steps, as JSON.
+//!
+//! ```json
+//! {"submission":{"expires_at":1700172800000,"receipts":3},
+//!  "route":{"legs":[{"peer":"upstream"}]},
+//!  "steps":[{"at":1700000000000,"step":"accepted"},
+//!           {"at":1700000000004,"step":"submitted","peer":"upstream","attempt":1},
+//!           {"at":1700000000031,"step":"responded","id":"4f02"}]}
+//! ```
+//!
+//! What has its ordinary value is left out. Times are milliseconds since the Unix epoch.
+
+use crate::Parties;
+use crate::storable::storable;
+use model::{Address, Final, Message, PeerId, Step, StepKind, Timestamp, Verdict};
+use serde::Serialize;
+use std::fmt::Write;
+use std::sync::Arc;
+
+#[derive(Serialize)]
+struct Trace {
+    submission: Submission,
+    route: Route,
+    steps: Vec<Stamped>,
+}
+
+#[derive(Serialize)]
+struct Submission {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    service_type: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    protocol_id: u8,
+    #[serde(skip_serializing_if = "is_zero")]
+    esm_class: u8,
+    /// Bits: 1 on success, 2 on failure, 4 on the way.
+    #[serde(skip_serializing_if = "is_zero")]
+    receipts: u8,
+    #[serde(skip_serializing_if = "is_false")]
+    payload: bool,
+    /// Hexadecimal.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    tlvs: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled: Option<Timestamp>,
+    expires_at: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Route {
+    Legs(Vec<Leg>),
+    Held(Timestamp),
+    Rejected(model::RejectReason),
+}
+
+#[derive(Serialize)]
+struct Leg {
+    peer: Arc<str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    rank: u8,
+    #[serde(skip_serializing_if = "is_one")]
+    weight: u16,
+    #[serde(skip_serializing_if = "is_zero_32")]
+    cost: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    longest_wait_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Stamped {
+    at: Timestamp,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+enum What {
+    Accepted,
+    Submitted { peer: Arc<str>, attempt: u16 },
+    Responded { id: String },
+    Refused { code: u32 },
+    NotSent,
+    Unanswered,
+    Deferred { until: Timestamp },
+    NextLeg { peer: Arc<str> },
+    SentAgain,
+    Asked,
+    Reported { state: u8, error: u16 },
+    Replaced,
+    Held { until: Timestamp },
+    Rerouted { peer: Arc<str> },
+    Recovered,
+}
+
+// The signatures are serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(value: &u8) -> bool {
+    *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero_32(value: &u32) -> bool {
+    *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_one(value: &u16) -> bool {
+    *value <= 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The trace of one message.
+pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) -> String {
+    let name = |id: PeerId| parties.name(id);
+    let trace = Trace {
+        submission: submission(message),
+        route: route(&message.routed.verdict, &name),
+        steps: ended.steps.iter().map(|step| stamped(step, &name)).collect(),
+    };
+    // Strings and numbers only: nothing in it can fail to become JSON.
+    serde_json::to_string(&trace).unwrap_or_default()
+}
+
+fn submission(message: &Message) -> Submission {
+    let mut tlvs = String::with_capacity(message.tlvs.len() * 2);
+    for octet in &message.tlvs {
+        let _ = write!(tlvs, "{octet:02x}");
+    }
+    Submission {
+        service_type: storable(&message.service_type),
+        protocol_id: message.protocol_id,
+        esm_class: message.esm_class,
+        receipts: message.receipts.bits(),
+        payload: message.text.payload,
+        tlvs,
+        scheduled: message.scheduled,
+        expires_at: message.expires_at,
+    }
+}
+
+fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
+    let address = |address: &Option<Address>| address.as_ref().map(|address| storable(&address.value));
+    match verdict {
+        Verdict::Forward(legs) => Route::Legs(
+            legs.iter()
+                .map(|leg| Leg {
+                    peer: name(leg.peer),
+                    rank: leg.rank,
+                    weight: leg.weight,
+                    cost: leg.cost,
+                    longest_wait_ms: leg
+                        .longest_wait
+                        .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+                    source: address(&leg.source),
+                    destination: address(&leg.destination),
+                })
+                .collect(),
+        ),
+        Verdict::Hold(until) => Route::Held(*until),
+        Verdict::Reject(reason) => Route::Rejected(*reason),
+    }
+}
+
+fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
+    let what = match &step.kind {
+        StepKind::Accepted => What::Accepted,
+        StepKind::Submitted { peer, attempt } => What::Submitted { peer: name(*peer), attempt: *attempt },
+        StepKind::Responded { id } => What::Responded { id: storable(&id.0) },
+        StepKind::Refused { code } => What::Refused { code: *code },
+        StepKind::NotSent => What::NotSent,
+        StepKind::Unanswered => What::Unanswered,
+        StepKind::Deferred { until } => What::Deferred { until: *until },
+        StepKind::NextLeg { peer } => What::NextLeg { peer: name(*peer) },
+        StepKind::SentAgain => What::SentAgain,
+        StepKind::Asked => What::Asked,
+        StepKind::Reported { state, error } => What::Reported { state: *state, error: *error },
+        StepKind::Replaced => What::Replaced,
+        StepKind::Held { until } => What::Held { until: *until },
+        StepKind::Rerouted { peer } => What::Rerouted { peer: name(*peer) },
+        StepKind::Recovered => What::Recovered,
+    };
+    Stamped { at: step.at, what }
+}
