@@ -1,9 +1,11 @@
-use engine::{Answer, Command};
-use model::{LinkId, Message, MessageId, PeerMessageId, Ticket};
+use crate::Core;
+use engine::{Answer, Command, Event, ReplyTo};
+use model::{LinkId, Message, MessageId, Outcome, PeerMessageId, Ticket};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What the engine wants from one link: a [`Command`] without the link's name.
@@ -124,10 +126,50 @@ impl Hub {
     }
 }
 
+/// Takes a door's link down without losing what is still on its way to it. The engine learns that the link takes nothing
+/// more; what it sent before it knew comes first, then its answer to a question that has no other purpose (`barrier` is
+/// the door's mark for it); what comes in between has certainly not been sent. Only then is the link down. `events` are
+/// its last. Says whether the engine answered within `patience`; the link is down in any case.
+pub async fn take_leave(
+    core: &dyn Core,
+    hub: &Hub,
+    link: LinkId,
+    barrier: u64,
+    mut deliveries: Deliveries,
+    mut events: Vec<Event>,
+    patience: Duration,
+) -> bool {
+    let reply = ReplyTo { link, token: barrier };
+    events.push(Event::Settle { id: MessageId(0), again: false, reply });
+    core.push(events);
+    let mut events = Vec::new();
+    let wait = async {
+        while let Some(batch) = deliveries.recv().await {
+            let mut through = false;
+            for delivery in batch {
+                match delivery {
+                    Delivery::Send { message, .. } => {
+                        events.push(Event::Outcome { link, id: message.id, outcome: Outcome::NotSent });
+                    }
+                    Delivery::Answer { token, .. } => through |= token == barrier,
+                    Delivery::Ask { .. } => {}
+                }
+            }
+            if through {
+                break;
+            }
+        }
+    };
+    let answered = tokio::time::timeout(patience, wait).await.is_ok();
+    hub.remove(link);
+    events.push(Event::LinkDown { link });
+    core.push(events);
+    answered
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::ReplyTo;
     use model::{PeerId, Refusal};
 
     #[test]

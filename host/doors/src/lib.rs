@@ -1,14 +1,21 @@
 //! What every door of the house needs, whatever protocol it speaks: the way into the core ([`Core`]), the way back
-//! ([`Hub`]), the question where a message goes ([`Routing`]), and the check of a password ([`Verifier`]).
+//! ([`Hub`]), the question where a message goes ([`Routing`]), and the rules that all of them hold to: passwords ([`Verifier`], [`Guard`]), addresses ([`Network`],
+//! [`SourceRules`]), rates ([`Bucket`]).
 //!
 //! A door is anything through which messages come and go: an SMPP or SGIP link, a business system's HTTP call, a push to
 //! its URL. Doors know nothing of queues and nothing of each other.
 #![forbid(unsafe_code)]
 
+mod guard;
 mod hub;
 mod password;
 mod ports;
+mod rate;
+mod rules;
 
-pub use hub::{Deliveries, Delivery, Hub};
+pub use guard::{Guard, Permit};
+pub use hub::{Deliveries, Delivery, Hub, take_leave};
 pub use password::{PasswordError, Verifier, check_password_hash, hash_password};
 pub use ports::{Core, Routing};
+pub use rate::Bucket;
+pub use rules::{Network, ParseNetworkError, SourceRules};

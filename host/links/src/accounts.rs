@@ -1,7 +1,7 @@
-use crate::rate::Bucket;
 use crate::state::LinkRecord;
 use crate::{AccountOptions, clock};
 use bytes::Bytes;
+use doors::Bucket;
 use model::PeerId;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;

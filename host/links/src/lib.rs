@@ -17,7 +17,6 @@ mod accounts;
 mod backoff;
 mod client;
 mod clock;
-mod guard;
 mod lines;
 mod link;
 mod links;
@@ -25,7 +24,6 @@ mod options;
 mod outbox;
 mod outgoing;
 mod place;
-mod rate;
 mod refusal;
 mod reply;
 mod scope;
@@ -42,8 +40,8 @@ mod upstream;
 pub use client::PeerError;
 pub use links::{Leftover, Links};
 pub use options::{
-    AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, Network,
-    ParseNetworkError, PeerOptions, Secret, ServerTls, SourceRules,
+    AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
+    ServerTls,
 };
 pub use server::ListenError;
 pub use sgip::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};

@@ -1,6 +1,5 @@
 use crate::accounts::Accounts;
 use crate::client::{Dialled, dial};
-use crate::guard::Guard;
 use crate::lines::Lines;
 use crate::server::{Listener, listen};
 use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
@@ -9,7 +8,7 @@ use crate::state::Records;
 use crate::{
     AccountOptions, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions, clock,
 };
-use doors::{Core, Hub, Routing, Verifier};
+use doors::{Core, Guard, Hub, Routing, Verifier};
 use model::PeerId;
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 use crate::reply::{Asked, pack};
 use crate::shared::Shared;
 use crate::state::{LinkRecord, LinkRole};
-use doors::{Deliveries, Delivery};
-use engine::{Event, ReplyTo};
-use model::{LinkId, MessageId, Outcome, PeerId};
+use doors::{Deliveries, take_leave};
+use engine::Event;
+use model::{LinkId, PeerId};
 use std::sync::Arc;
 
 /// A link's place in the hub and in the engine's knowledge, from its bind to its end. Should its task die by a fault of
@@ -63,10 +63,8 @@ impl Place {
         }
     }
 
-    /// Leaves without losing what is still on its way here. The engine learns that the link takes nothing more; what it
-    /// sent before it knew comes first, then its answer to a question that has no other purpose; what comes in between
-    /// has certainly not been sent. Only then is the link down. `events` are the link's last.
-    pub(crate) async fn leave(mut self, mut deliveries: Deliveries, mut events: Vec<Event>) {
+    /// Leaves without losing what is still on its way here; see [`take_leave`]. `events` are the link's last.
+    pub(crate) async fn leave(mut self, deliveries: Deliveries, mut events: Vec<Event>) {
         let link = self.link;
         let shared = self.shared.clone();
         if !self.up {
@@ -77,37 +75,15 @@ impl Place {
             }
             return;
         }
-        let token = pack(Asked::Barrier, 0, 0);
         self.pause(&mut events);
-        events.push(Event::Settle { id: MessageId(0), again: false, reply: ReplyTo { link, token } });
-        shared.core.push(events);
-        let mut events = Vec::new();
-        let wait = async {
-            while let Some(batch) = deliveries.recv().await {
-                let mut through = false;
-                for delivery in batch {
-                    match delivery {
-                        Delivery::Send { message, .. } => {
-                            events.push(Event::Outcome { link, id: message.id, outcome: Outcome::NotSent });
-                        }
-                        Delivery::Answer { token: answered, .. } => through |= answered == token,
-                        Delivery::Ask { .. } => {}
-                    }
-                }
-                if through {
-                    break;
-                }
-            }
-        };
-        if tokio::time::timeout(shared.options.leave_timeout, wait).await.is_err() {
+        let barrier = pack(Asked::Barrier, 0, 0);
+        let patience = shared.options.leave_timeout;
+        self.left = true;
+        if !take_leave(&*shared.core, &shared.hub, link, barrier, deliveries, events, patience).await {
             tracing::warn!(
                 link = link.0,
                 "the engine has not answered in time; the link is taken down all the same"
             );
         }
-        self.left = true;
-        shared.hub.remove(link);
-        events.push(Event::LinkDown { link });
-        shared.core.push(events);
     }
 }

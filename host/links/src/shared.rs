@@ -1,9 +1,8 @@
 use crate::LinksOptions;
 use crate::accounts::Accounts;
-use crate::guard::Guard;
 use crate::lines::Lines;
 use crate::state::Records;
-use doors::{Core, Hub, Routing, Verifier};
+use doors::{Core, Guard, Hub, Routing, Verifier};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::mpsc;

@@ -1,5 +1,6 @@
-use crate::{Network, Secret};
+use crate::Secret;
 use bytes::Bytes;
+use doors::Network;
 use model::{ErrorClass, PeerId};
 use sgip::{Dialect, Fields};
 use std::collections::HashMap;

@@ -2,11 +2,12 @@
 
 mod read;
 
+use doors::SourceRules;
 use engine::{PeerSettings, Uncertainty};
 use hooks::{InstanceUse, OnFault};
 use links::{
     AccountOptions, BindMode, BindModes, ClientTls, ListenerOptions, LongText, MessageIdForm, PeerOptions,
-    Secret, ServerTls, SourceRules,
+    Secret, ServerTls,
 };
 use model::{Directory, ErrorClass, PeerId};
 use read::{Problem, Problems, Section, line_of};

@@ -2,7 +2,7 @@ use std::time::Instant;
 
 /// A token bucket: so many a second, with so many at once.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     per_second: f64,
     burst: f64,
     tokens: f64,
@@ -11,7 +11,8 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// A full bucket.
-    pub(crate) fn new(per_second: f64, burst: u32, now: Instant) -> Self {
+    #[must_use]
+    pub fn new(per_second: f64, burst: u32, now: Instant) -> Self {
         // Requests come in clumps, as the network delivers them; a bucket that holds less than a tenth of a second
         // brings would refuse an ESME that keeps to its rate.
         let burst = f64::from(burst.max(1)).max(per_second / 10.0);
@@ -20,7 +21,7 @@ impl Bucket {
 
     /// Takes `count` tokens, or none. A message of more parts than the bucket can hold passes when it is full, and is
     /// paid for afterwards: a server that lets part one through must let the others follow (sheet §2.13).
-    pub(crate) fn take(&mut self, count: u32, now: Instant) -> bool {
+    pub fn take(&mut self, count: u32, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);

@@ -14,14 +14,14 @@ struct Record {
 
 /// Watches single addresses: how many connections each has open, and how often it has bound wrongly.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub struct Guard {
     wrong_limit: u32,
     addresses: Mutex<FxHashMap<IpAddr, Record>>,
 }
 
 /// One open connection of an address.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     guard: Arc<Guard>,
     address: IpAddr,
 }
@@ -43,12 +43,15 @@ impl Guard {
     /// Addresses that are remembered for wrong binds alone; beyond it, old ones are forgotten.
     const MOST: usize = 10_000;
 
-    pub(crate) fn new(wrong_limit: u32) -> Self {
+    /// A guard that shuts the door to an address after this many wrong passwords in a minute.
+    #[must_use]
+    pub fn new(wrong_limit: u32) -> Self {
         Self { wrong_limit: wrong_limit.max(1), addresses: Mutex::default() }
     }
 
     /// Lets a connection in, unless its address has `most` open already.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, most: usize, now: Instant) -> Option<Permit> {
+    #[must_use]
+    pub fn admit(self: &Arc<Self>, address: IpAddr, most: usize, now: Instant) -> Option<Permit> {
         let address = address.to_canonical();
         let mut addresses = self.addresses.lock();
         if addresses.len() >= Self::MOST {
@@ -63,7 +66,7 @@ impl Guard {
     }
 
     /// Counts a wrong bind. Says whether it was the one that closes the door.
-    pub(crate) fn wrong_bind(&self, address: IpAddr, now: Instant) -> bool {
+    pub fn wrong_bind(&self, address: IpAddr, now: Instant) -> bool {
         let mut addresses = self.addresses.lock();
         let record =
             addresses.entry(address.to_canonical()).or_insert(Record { open: 0, wrong: 0, until: now });
@@ -76,7 +79,8 @@ impl Guard {
     }
 
     /// Whether the door is closed for binds from an address.
-    pub(crate) fn is_shut(&self, address: IpAddr, now: Instant) -> bool {
+    #[must_use]
+    pub fn is_shut(&self, address: IpAddr, now: Instant) -> bool {
         self.addresses
             .lock()
             .get(&address.to_canonical())
