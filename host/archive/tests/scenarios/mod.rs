@@ -1,0 +1,545 @@
+//! What must hold with every data base. Each scenario gets the URL of an empty one.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "shared by several test programs"
+)]
+
+pub mod messages;
+
+use archive::{
+    Archive, ArchiveError, Cursor, Filter, Format, Options, Parties, Period, Record, RunningPump, Span,
+    State, Wanted,
+};
+use messages::{Finished, START, Shelf, direction, finished};
+use model::{Address, FinalState, MessageId, StepKind, Timestamp};
+use sqlx::{AssertSqlSafe, Connection};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+pub fn options() -> Options {
+    Options { linger: Duration::from_millis(5), longest_pause: Duration::from_secs(1), ..Options::default() }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+pub fn open(url: &str) -> Archive {
+    Archive::open(url, options()).unwrap()
+}
+
+fn start(archive: &Archive, shelf: &Arc<Shelf>) -> RunningPump {
+    archive.pump(shelf.clone()).start().unwrap()
+}
+
+/// Archives all of them.
+fn fill(archive: &Archive, shelf: &Arc<Shelf>) {
+    let pump = start(archive, shelf);
+    shelf.wait_for(0);
+    pump.stop();
+}
+
+/// One statement past the archive.
+pub fn sql(url: &str, statement: &str) -> Result<(), sqlx::Error> {
+    let text = AssertSqlSafe(statement.to_owned());
+    runtime().block_on(async {
+        if url.starts_with("sqlite") {
+            let mut connection = sqlx::SqliteConnection::connect(url).await?;
+            sqlx::raw_sql(text).execute(&mut connection).await?;
+            connection.close().await
+        } else if url.starts_with("postgres") {
+            let mut connection = sqlx::PgConnection::connect(url).await?;
+            sqlx::raw_sql(text).execute(&mut connection).await?;
+            connection.close().await
+        } else {
+            let mut connection =
+                sqlx::MySqlConnection::connect(&url.replacen("mariadb:", "mysql:", 1)).await?;
+            sqlx::raw_sql(text).execute(&mut connection).await?;
+            connection.close().await
+        }
+    })
+}
+
+/// All that match, page by page.
+fn all(archive: &Archive, filter: &Filter, limit: usize) -> Vec<Record> {
+    runtime().block_on(async {
+        let (mut records, mut after) = (Vec::new(), None);
+        loop {
+            let page = archive.page(filter, after, limit, Wanted::default()).await.unwrap();
+            assert!(page.records.len() <= limit);
+            records.extend(page.records);
+            after = page.next.map(|next| next.to_string().parse::<Cursor>().unwrap());
+            if after.is_none() {
+                return records;
+            }
+        }
+    })
+}
+
+fn ids(records: &[Record]) -> Vec<u64> {
+    records.iter().map(|record| record.id.0).collect()
+}
+
+/// Ids of the messages with these numbers, newest first.
+fn newest_first(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut ids: Vec<_> = numbers.into_iter().map(|n| MessageId::FIRST.0 + n).collect();
+    ids.sort_unstable();
+    ids.reverse();
+    ids
+}
+
+fn accepted(archive: &Archive) -> u64 {
+    let statistics = runtime().block_on(archive.statistics(&Period::default())).unwrap();
+    statistics.iter().map(|one| one.mt.accepted + one.mo.accepted).sum()
+}
+
+/// Everything arrives once, as it was, and leaves the source.
+pub fn everything_arrives(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..5000));
+    let pump = start(&archive, &shelf);
+    shelf.wait_for(0);
+    let status = pump.status();
+    pump.stop();
+    assert_eq!((status.archived, status.refused, status.backlog), (5000, 0, 0));
+    assert_eq!(status.state, State::Up);
+    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..5000));
+    assert_eq!(accepted(&archive), 5000);
+    let runtime = runtime();
+    for n in [0, 9, 14, 20, 4999] {
+        let (message, ended) = finished(n);
+        let record = runtime.block_on(archive.get(message.id)).unwrap().unwrap();
+        assert_eq!(record.id, message.id);
+        assert_eq!((record.accepted_at, record.ended_at), (message.accepted_at, ended.at));
+        assert_eq!(record.direction, direction(&message));
+        assert_eq!(record.source, message.source.text());
+        assert_eq!((record.source_ton, record.source_npi), (message.source.ton, message.source.npi));
+        assert_eq!(record.destination, message.destination.text());
+        assert_eq!(record.state, ended.state);
+        assert_eq!(record.error, ended.error);
+        assert_eq!(record.body.as_deref(), Some(&message.text.octets[..]));
+        assert_eq!(record.priority, message.priority.level());
+        assert_eq!(record.attempts, 1);
+        assert_eq!(record.router, "prefix-router");
+        let (account, peer) = (n as usize % 2, 2 + (n as usize / 2 % 2));
+        assert_eq!(
+            (record.account.as_str(), record.peer.as_str()),
+            (messages::NAMES[account], messages::NAMES[peer])
+        );
+        let trace: serde_json::Value = serde_json::from_str(record.trace.unwrap().get()).unwrap();
+        assert_eq!(trace["steps"].as_array().unwrap().len(), ended.steps.len());
+        assert_eq!(trace["steps"][1]["step"], "submitted");
+    }
+    assert!(runtime.block_on(archive.get(MessageId(1))).unwrap().is_none());
+    assert!(runtime.block_on(archive.get(MessageId(u64::MAX))).unwrap().is_none());
+}
+
+/// The daemon dies after the data base has committed and before the messages left the source.
+pub fn once_after_a_crash(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..3000));
+    shelf.dying.store(true, Relaxed);
+    let pump = start(&archive, &shelf);
+    while pump.status().archived < 3000 {
+        std::thread::yield_now();
+    }
+    pump.stop();
+    assert_eq!(shelf.removed.load(Relaxed), 0);
+    shelf.dying.store(false, Relaxed);
+    // Some are new, among and after those that are there.
+    shelf.put((3000..3500).map(finished));
+    let (archive, before) = (open(url), accepted(&archive));
+    let pump = start(&archive, &shelf);
+    shelf.wait_for(0);
+    let status = pump.status();
+    pump.stop();
+    assert_eq!(before, 3000);
+    assert_eq!(status.archived, 500);
+    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..3500));
+    assert_eq!(accepted(&archive), 3500);
+}
+
+/// Two daemons that begin at once, with the same messages.
+pub fn two_at_once(url: &str) {
+    let (one, other) = (open(url), open(url));
+    let made = runtime().block_on(async { tokio::join!(one.prepare(), other.prepare()) });
+    made.0.unwrap();
+    made.1.unwrap();
+    let shelves = [Shelf::with(0..2500), Shelf::with(0..2500)];
+    let pumps = [start(&one, &shelves[0]), start(&other, &shelves[1])];
+    for shelf in &shelves {
+        shelf.wait_for(0);
+    }
+    for pump in pumps {
+        pump.stop();
+    }
+    assert_eq!(ids(&all(&one, &Filter::default(), 1000)), newest_first(0..2500));
+    assert_eq!(accepted(&one), 2500);
+}
+
+/// A data base that a newer daemon has had is left alone.
+pub fn newer_tables_are_refused(url: &str) {
+    let archive = open(url);
+    runtime().block_on(archive.prepare()).unwrap();
+    let blob = if url.starts_with("postgres") { "'\\x00'" } else { "x'00'" };
+    sql(
+        url,
+        &format!(
+            "INSERT INTO schema_versions (version, description, success, checksum, execution_time) VALUES (4711, 'of tomorrow', true, {blob}, 1)"
+        ),
+    )
+    .unwrap();
+    let error = runtime().block_on(archive.prepare()).unwrap_err();
+    assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 1 }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("4711") && text.contains("up to 1"), "{text}");
+    let shelf = Shelf::with(0..10);
+    let pump = start(&archive, &shelf);
+    let state = loop {
+        match pump.status().state {
+            State::Starting => std::thread::yield_now(),
+            state => break state,
+        }
+    };
+    pump.stop();
+    assert!(matches!(state, State::Down(why) if why.contains("4711")));
+    assert_eq!(shelf.ids().len(), 10);
+}
+
+/// A row that the data base refuses stays in the source, and the others go on.
+pub fn a_refused_row_stands_aside(url: &str) {
+    let archive = open(url);
+    runtime().block_on(archive.prepare()).unwrap();
+    // 491700000013 is the destination of numbers 13, 513, 1013 …
+    let statement = if url.starts_with("sqlite") {
+        "CREATE TRIGGER superstition BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
+    } else {
+        "ALTER TABLE messages ADD CONSTRAINT superstition CHECK (destination <> '491700000013')"
+    };
+    sql(url, statement).unwrap();
+    let shelf = Shelf::with(0..3000);
+    let pump = start(&archive, &shelf);
+    shelf.wait_for(6);
+    // Others go on meanwhile.
+    shelf.put((3000..3010).map(finished));
+    pump.wake();
+    shelf.wait_for(6);
+    while pump.status().refused < 6 {
+        std::thread::yield_now();
+    }
+    let status = pump.status();
+    pump.stop();
+    assert_eq!((status.archived, status.refused, status.backlog), (3004, 6, 6));
+    let bad = [13, 513, 1013, 1513, 2013, 2513];
+    assert_eq!(shelf.ids(), bad.map(|n| MessageId::FIRST.0 + n));
+    assert_eq!(accepted(&archive), 3004);
+    // Once the reason is gone, they go the way of the others.
+    let statement = if url.starts_with("sqlite") {
+        "DROP TRIGGER superstition"
+    } else {
+        "ALTER TABLE messages DROP CONSTRAINT superstition"
+    };
+    sql(url, statement).unwrap();
+    fill(&archive, &shelf);
+    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..3010));
+    assert_eq!(accepted(&archive), 3010);
+}
+
+/// Octets that are no text, and the longest there are.
+pub fn odd_octets_are_kept(url: &str) {
+    let archive = open(url);
+    let shelf = Arc::new(Shelf::default());
+    let addresses: [&[u8]; 6] =
+        [b"a\0b", b"\xff\xfe\xfd", b"", &[0x80; 64], b"back\\slash", "Č\u{1f4a9}".as_bytes()];
+    let message = |n: usize| {
+        let (mut message, mut ended) = finished(n as u64);
+        message.source = Address::new(255, 255, addresses[n]);
+        message.text.octets = vec![n as u8; 65_535].into();
+        message.tlvs = vec![0xff; 4000].into();
+        message.routed.note = Some("a note with \0 and 'quotes' and \u{1f4a9}".into());
+        ended.peer_id = model::PeerMessageId::new(addresses[n]);
+        ended.error = u32::MAX;
+        ended.at = Timestamp(u64::MAX);
+        (message, ended)
+    };
+    shelf.put((0..addresses.len()).map(message));
+    let pump = start(&archive, &shelf);
+    shelf.wait_for(0);
+    assert_eq!(pump.status().refused, 0);
+    pump.stop();
+    for (n, address) in addresses.into_iter().enumerate() {
+        let (sent, _) = message(n);
+        let record = runtime().block_on(archive.get(sent.id)).unwrap().unwrap();
+        assert_eq!(Record::octets(&record.source).as_deref(), Some(address));
+        assert_eq!((record.source_ton, record.source_npi, record.error), (255, 255, u32::MAX));
+        assert_eq!(record.body.as_deref(), Some(&sent.text.octets[..]));
+        assert_eq!(Record::octets(&record.peer_message_id.unwrap_or_default()).as_deref(), Some(address));
+        assert!(record.trace.unwrap().get().contains(&"ff".repeat(4000)));
+        let name = String::from_utf8_lossy(address);
+        if !address.is_empty() && !name.contains('\u{fffd}') {
+            let filter = Filter { number: Some(name.into_owned()), ..Filter::default() };
+            assert_eq!(ids(&all(&archive, &filter, 10)), [sent.id.0]);
+        }
+    }
+}
+
+/// Filters find what they should, whatever the size of a page.
+pub fn filters_find_what_they_should(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..2000));
+    fill(&archive, &shelf);
+    let matches = |filter: &Filter, (message, ended): &Finished| {
+        let (source, destination) = (message.source.text(), message.destination.text());
+        let (account, peer) = match direction(message) {
+            archive::Direction::Mt => {
+                (message.origin, 2 + ((message.id.0 - MessageId::FIRST.0) / 2 % 2) as u32)
+            }
+            archive::Direction::Mo => (model::PeerId((message.id.0 % 2) as u32), message.origin.0),
+        };
+        let (account, peer) = (shelf.name(account), shelf.name(model::PeerId(peer)));
+        filter.number.as_ref().is_none_or(|number| {
+            let bare = number.trim_start_matches('+');
+            bare == source || bare == destination
+        }) && filter.account.as_ref().is_none_or(|name| **name == *account)
+            && filter.peer.as_ref().is_none_or(|name| **name == *peer)
+            && filter.state.is_none_or(|state| state == ended.state)
+            && filter.direction.is_none_or(|way| way == direction(message))
+            && filter.from.is_none_or(|from| message.accepted_at >= from)
+            && filter.until.is_none_or(|until| message.accepted_at < until)
+    };
+    let numbers = [None, Some("491700000013"), Some("+491700000009"), Some("70001"), Some("1"), Some("%")];
+    let times = [
+        (None, None),
+        (Some(100), Some(900)),
+        (Some(1500), None),
+        (None, Some(1)),
+        (Some(9000), None),
+        (Some(70), Some(60)),
+    ];
+    let mut found = 0;
+    for number in numbers {
+        for (from, until) in times {
+            for (who, limit) in [(0, 1000), (1, 7), (2, 50), (3, 50), (4, 13)] {
+                let time = |seconds: u64| Timestamp(START + seconds * 1000);
+                let filter = Filter {
+                    number: number.map(str::to_owned),
+                    account: (who == 1 || who == 4).then(|| "acme".to_owned()),
+                    peer: (who == 2 || who == 4).then(|| "south".to_owned()),
+                    state: (who == 3).then_some(FinalState::Delivered),
+                    direction: (who == 4).then_some(archive::Direction::Mo),
+                    from: from.map(time),
+                    until: until.map(time),
+                };
+                let expected: Vec<_> = (0..2000)
+                    .rev()
+                    .map(finished)
+                    .filter(|one| matches(&filter, one))
+                    .map(|one| one.0.id.0)
+                    .collect();
+                found += expected.len();
+                assert_eq!(ids(&all(&archive, &filter, limit)), expected, "{filter:?} by {limit}");
+            }
+        }
+    }
+    assert!(found > 1000, "the filters are to find something");
+}
+
+/// Pages neither repeat nor leave out what was there when paging began.
+pub fn paging_is_stable(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with((0..600).filter(|n| n % 3 != 0).map(|n| n + 1000)));
+    fill(&archive, &shelf);
+    let (runtime, mut seen, mut after) = (runtime(), Vec::new(), None);
+    for round in 0.. {
+        let page = runtime.block_on(archive.page(&Filter::default(), after, 17, Wanted::default())).unwrap();
+        seen.extend(ids(&page.records));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        // Messages end out of order: some are older than where we are, some younger than all.
+        shelf.put([finished(1000 + round * 3), finished(1599 - round * 3 / 2 * 3), finished(5000 + round)]);
+        fill(&archive, &shelf);
+    }
+    assert!(seen.is_sorted_by(|one, next| one > next), "newest first, and none twice");
+    let first: Vec<_> = newest_first((0..600).filter(|n| n % 3 != 0).map(|n| n + 1000));
+    let kept: Vec<_> = seen.into_iter().filter(|id| first.contains(id)).collect();
+    assert_eq!(kept, first);
+}
+
+/// What is old goes, what is young stays, and the pump goes on meanwhile.
+pub fn retention(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..10_000));
+    fill(&archive, &shelf);
+    // 10,000 messages are 2 h 46 min. Half past one: the hours 0 is over, hour 1 is not.
+    let pump = start(&archive, &shelf);
+    let trimmed = std::thread::scope(|scope| {
+        let trimming = scope.spawn(|| {
+            runtime().block_on(archive.trim(Timestamp(START + 2 * 3_600_000 + 1_800_000))).unwrap()
+        });
+        let mut next = 10_000;
+        while !trimming.is_finished() {
+            shelf.put((next..next + 10).map(finished));
+            next += 10;
+            pump.wake();
+            shelf.wait_for(0);
+        }
+        shelf.put([finished(20_000)]);
+        pump.wake();
+        shelf.wait_for(0);
+        trimming.join().unwrap()
+    });
+    pump.stop();
+    assert_eq!(trimmed.messages, 7200);
+    let left = ids(&all(&archive, &Filter::default(), 1000));
+    assert_eq!(left.last(), Some(&(MessageId::FIRST.0 + 7200)));
+    assert_eq!(left.first(), Some(&(MessageId::FIRST.0 + 20_000)));
+    assert!(left.len() > 2800);
+    // Again: nothing is left to do. A message that ends late, after its hour was cleared, goes the next time.
+    let runtime = runtime();
+    let before = Timestamp(START + 2 * 3_600_000);
+    assert_eq!(runtime.block_on(archive.trim(before)).unwrap().messages, 0);
+    shelf.put([finished(5)]);
+    fill(&archive, &shelf);
+    assert_eq!(runtime.block_on(archive.trim(before)).unwrap().messages, 1);
+}
+
+/// CSV and JSON Lines hold what pages show.
+pub fn exports(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..2500));
+    let (mut odd, ended) = finished(2500);
+    odd.source = Address::new(5, 0, b"a,\"b\"\r\nc;=1+1");
+    shelf.put([(odd, ended)]);
+    fill(&archive, &shelf);
+    let filter = Filter { account: Some("acme".into()), ..Filter::default() };
+    let records = all(&archive, &filter, 1000);
+    let wanted = Wanted { body: true, trace: true };
+    let (mut csv, mut lines) = (Vec::new(), Vec::new());
+    runtime().block_on(async {
+        archive.export(filter.clone(), Format::Csv, wanted).write_to(&mut csv).await.unwrap();
+        archive.export(filter.clone(), Format::JsonLines, wanted).write_to(&mut lines).await.unwrap();
+    });
+    let mut reader = csv::Reader::from_reader(&csv[..]);
+    let names = reader.headers().unwrap().clone();
+    let column = |name: &str| names.iter().position(|other| other == name).unwrap();
+    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+    let lines: Vec<serde_json::Value> = lines
+        .split(|c| *c == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!((rows.len(), lines.len()), (records.len(), records.len()));
+    assert!(records.len() > 1000, "more than one page");
+    for ((row, line), record) in rows.iter().zip(&lines).zip(&records) {
+        for name in ["id", "source", "destination", "state", "accepted_at", "body"] {
+            assert_eq!(line[name].as_str(), row.get(column(name)), "{name}");
+        }
+        assert_eq!(line["id"], record.id.to_string());
+        assert_eq!(line["source"], record.source);
+        assert_eq!(line["error"].to_string(), row[column("error")]);
+        let trace: serde_json::Value = serde_json::from_str(&row[column("trace")]).unwrap();
+        assert_eq!(line["trace"], trace);
+        assert_eq!(trace["steps"][0]["step"], "accepted");
+    }
+    let first = &lines[0];
+    assert_eq!(first["source"], "a,\"b\"\\x0d\\x0ac;=1+1");
+    assert_eq!(first["accepted_at"], "2026-03-01T00:41:40Z");
+    let (nothing, empty) =
+        (Filter { account: Some("nobody".into()), ..Filter::default() }, Wanted::default());
+    let mut csv = Vec::new();
+    runtime().block_on(archive.export(nothing, Format::Csv, empty).write_to(&mut csv)).unwrap();
+    assert_eq!(csv.split(|c| *c == b'\n').count(), 2, "names, and nothing else");
+}
+
+/// Statistics say what became of all messages.
+pub fn statistics_count_once(url: &str) {
+    let (archive, shelf) = (open(url), Shelf::with(0..9000));
+    fill(&archive, &shelf);
+    let runtime = runtime();
+    let hours = runtime.block_on(archive.statistics(&Period::default())).unwrap();
+    let mut expected: BTreeMap<(u64, String, String, bool), [u64; 5]> = BTreeMap::new();
+    for n in 0..9000 {
+        let (message, ended) = finished(n);
+        let hour = message.accepted_at.0 / 3_600_000 * 3_600_000;
+        let names = messages::NAMES.map(str::to_owned);
+        let [account, peer] = [names[n as usize % 2].clone(), names[2 + n as usize / 2 % 2].clone()];
+        let counts = expected.entry((hour, account, peer, n % 10 == 9)).or_default();
+        counts[0] += 1;
+        let has =
+            |test: &dyn Fn(&StepKind) -> bool| u64::from(ended.steps.iter().any(|step| test(&step.kind)));
+        counts[1] += has(&|kind| matches!(kind, StepKind::Responded { .. }));
+        counts[2] += has(&|kind| matches!(kind, StepKind::Refused { code: 0x0b }));
+        counts[3] += has(&|kind| matches!(kind, StepKind::Reported { state: 2, .. }));
+        counts[4] += has(&|kind| matches!(kind, StepKind::Reported { state: 5, error: 27 }));
+    }
+    let mut told = BTreeMap::new();
+    for one in &hours {
+        for (mo, counts) in [(false, &one.mt), (true, &one.mo)] {
+            let code = |codes: &BTreeMap<u32, u64>, code: u32| {
+                assert!(codes.keys().all(|key| *key == code));
+                codes.get(&code).copied().unwrap_or(0)
+            };
+            if counts.accepted > 0 {
+                told.insert(
+                    (one.start.0, one.account.clone(), one.peer.clone(), mo),
+                    [
+                        counts.accepted,
+                        counts.responded,
+                        code(&counts.refused, 0x0b),
+                        counts.delivered,
+                        code(&counts.undelivered, 27),
+                    ],
+                );
+                assert_eq!(counts.ended.values().sum::<u64>(), counts.accepted);
+                assert_eq!(counts.response.count, counts.responded);
+                assert!((19.0..80.0).contains(&counts.response.p50), "{:?}", counts.response);
+                assert!((800.0..6000.0).contains(&counts.report.p99), "{:?}", counts.report);
+                assert!(counts.report.p50 <= counts.report.p95 && counts.report.p95 <= counts.report.p99);
+            }
+        }
+    }
+    assert_eq!(told, expected);
+    // 9,000 seconds from midnight UTC: one day there, two days ten hours to the west.
+    let day = |east| {
+        let period = Period { span: Span::Day { east }, account: Some("acme".into()), ..Period::default() };
+        runtime.block_on(archive.statistics(&period)).unwrap()
+    };
+    let starts = |days: &[archive::Statistics]| {
+        let mut starts: Vec<_> = days.iter().map(|one| one.start.0).collect();
+        starts.dedup();
+        starts
+    };
+    assert_eq!(starts(&day(0)), [START]);
+    assert_eq!(starts(&day(-1)), [START - 23 * 3_600_000, START + 3_600_000]);
+    assert_eq!(starts(&day(8)), [START - 8 * 3_600_000]);
+    let of_acme: u64 = expected.iter().filter(|(key, _)| key.1 == "acme").map(|(_, counts)| counts[0]).sum();
+    for east in [0, -1, 8] {
+        assert_eq!(day(east).iter().map(|one| one.mt.accepted + one.mo.accepted).sum::<u64>(), of_acme);
+    }
+    let second = Period {
+        from: Some(Timestamp(START + 3_600_000)),
+        until: Some(Timestamp(START + 7_200_000)),
+        ..Period::default()
+    };
+    let second = runtime.block_on(archive.statistics(&second)).unwrap();
+    assert_eq!(second.iter().map(|one| one.mt.accepted + one.mo.accepted).sum::<u64>(), 3600);
+}
+
+/// All of the above, as tests; `$place` gives something with a `url()` of an empty data base that lives as long as it.
+#[macro_export]
+macro_rules! every_scenario {
+    ($place:expr) => {
+        $crate::every_scenario!($place; everything_arrives, once_after_a_crash, two_at_once, newer_tables_are_refused,
+            a_refused_row_stands_aside, odd_octets_are_kept, filters_find_what_they_should, paging_is_stable, retention,
+            exports, statistics_count_once);
+    };
+    ($place:expr; $($name:ident),*) => {
+        $(#[test]
+        fn $name() {
+            let place = $place(stringify!($name));
+            scenarios::$name(&place.url());
+        })*
+    };
+}
