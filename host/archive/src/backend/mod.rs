@@ -85,11 +85,12 @@ pub(crate) fn without_password(url: &str) -> String {
     }
 }
 
-/// Brings the tables up to date. Two daemons may do so at once: where the driver has no lock for it (SQLite), the second
+/// Brings the tables up to date, under the driver's lock where `lock` says so. Two daemons may do so at once: where the driver has no lock for it (SQLite), the second
 /// finds that the first has been there, and looks again.
 async fn migrate<C: Migrate>(
     connection: &mut C,
     steps: &[(i64, &'static str, &'static str)],
+    lock: bool,
 ) -> Result<(), Fault> {
     let migrations = steps.iter().map(|(version, name, sql)| {
         let sql = sqlx::SqlSafeStr::into_sql_str(*sql);
@@ -98,6 +99,7 @@ async fn migrate<C: Migrate>(
     let known = steps.iter().map(|(version, ..)| *version).max().unwrap_or(0);
     let mut migrator = Migrator::with_migrations(migrations.collect());
     migrator.dangerous_set_table_name("schema_versions");
+    migrator.set_locking(lock);
     for attempt in 1.. {
         match migrator.run_direct(None, connection, false).await {
             Ok(()) => break,

@@ -1,11 +1,11 @@
 //! MySQL and MariaDB.
 
 use super::{Backend, Blame, Session, Table, by_state, fault};
-use crate::Options;
 use crate::error::Fault;
 use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
+use crate::{ArchiveError, Options};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::mysql::{
@@ -44,9 +44,22 @@ impl MySql {
         .execute(&mut connection)
         .await
         .map_err(meaning)?;
-        // Tables are not made in transactions here. Our steps may be run again, so one that a crash cut off may be too.
+        // One daemon at a time. The driver's own lock asks for an endless wait, which MariaDB does not know.
+        let lock = "SELECT GET_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())), 60)";
+        let locked: Option<i64> =
+            sqlx::query_scalar(lock).fetch_one(&mut connection).await.map_err(meaning)?;
+        if locked != Some(1) {
+            return Err(Fault::Down(ArchiveError::Migration(
+                "another daemon is at it for a minute already".into(),
+            )));
+        }
+        // Tables are not made in transactions here. Our steps may be run again, so one that a crash cut off is.
         let _ = sqlx::raw_sql("DELETE FROM schema_versions WHERE success = 0").execute(&mut connection).await;
-        super::migrate(&mut connection, &MIGRATIONS).await?;
+        super::migrate(&mut connection, &MIGRATIONS, false).await?;
+        sqlx::raw_sql("DO RELEASE_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())))")
+            .execute(&mut connection)
+            .await
+            .map_err(meaning)?;
         Ok(connection)
     }
 

@@ -35,7 +35,7 @@ impl Postgres {
 
     async fn connection(&self) -> Result<PgConnection, Fault> {
         let mut connection = PgConnection::connect_with(&self.options).await.map_err(meaning)?;
-        super::migrate(&mut connection, &MIGRATIONS).await?;
+        super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
     }
 

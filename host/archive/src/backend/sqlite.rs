@@ -49,7 +49,7 @@ impl Sqlite {
 
     async fn connection(&self) -> Result<SqliteConnection, Fault> {
         let mut connection = SqliteConnection::connect_with(&self.options).await.map_err(meaning)?;
-        super::migrate(&mut connection, &MIGRATIONS).await?;
+        super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
     }
 

@@ -18,16 +18,20 @@ use messages::{Finished, START, Shelf, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 pub fn options() -> Options {
     Options { linger: Duration::from_millis(5), longest_pause: Duration::from_secs(1), ..Options::default() }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+/// One for all: connections for readers live on the runtime on which they were made.
+fn runtime() -> &'static tokio::runtime::Runtime {
+    static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    });
+    &RUNTIME
 }
 
 pub fn open(url: &str) -> Archive {
