@@ -1,0 +1,113 @@
+use crate::options::AccountOptions;
+use crate::problem::{Kind, Problem};
+use axum::http::{HeaderMap, header};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use doors::{Bucket, Guard, Verifier};
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One account and what its calls share.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) options: AccountOptions,
+    bucket: Mutex<Option<Bucket>>,
+    pub(crate) counts: crate::state::Counts,
+}
+
+impl Account {
+    /// Whether this many messages may be submitted now.
+    pub(crate) fn take(&self, messages: usize, now: Instant) -> bool {
+        let count = u32::try_from(messages).unwrap_or(u32::MAX);
+        self.bucket.lock().as_mut().is_none_or(|bucket| bucket.take(count, now))
+    }
+}
+
+/// All accounts, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    by_name: RwLock<HashMap<String, Arc<Account>>>,
+}
+
+impl Accounts {
+    pub(crate) fn set(&self, options: AccountOptions) -> Arc<Account> {
+        let bucket = options.rate.map(|rate| Bucket::new(rate, options.burst, Instant::now()));
+        let account = Arc::new(Account { bucket: Mutex::new(bucket), counts: Default::default(), options });
+        self.by_name.write().insert(account.options.name.clone(), account.clone());
+        account
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> bool {
+        self.by_name.write().remove(name).is_some()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Account>> {
+        self.by_name.read().get(name).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Account>> {
+        self.by_name.read().values().cloned().collect()
+    }
+
+    /// Any hash, to verify against where there is no account: a refusal takes as long then.
+    fn any_hash(&self) -> Option<String> {
+        self.by_name.read().values().next().map(|account| account.options.password_hash.clone())
+    }
+}
+
+fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, word) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = STANDARD.decode(word.trim()).ok()?;
+    let colon = pair.iter().position(|octet| *octet == b':')?;
+    let name = String::from_utf8(pair.get(..colon)?.to_vec()).ok()?;
+    Some((name, pair.get(colon + 1..)?.to_vec()))
+}
+
+/// Who calls. An unknown name and a wrong password get the same answer, and take the same time.
+pub(crate) async fn authenticate(
+    accounts: &Accounts,
+    verifier: &Verifier,
+    guard: &Guard,
+    headers: &HeaderMap,
+    remote: IpAddr,
+) -> Result<Arc<Account>, Problem> {
+    let refused = |detail: &str| Err(Problem::new(Kind::Unauthorised, detail));
+    let Some((name, password)) = credentials(headers) else {
+        return refused("send the account's name and password (HTTP Basic)");
+    };
+    let now = Instant::now();
+    let account = accounts.find(&name);
+    let hash = account.as_ref().map(|account| account.options.password_hash.clone());
+    let known = hash.as_ref().is_some_and(|hash| verifier.is_known(hash, &password, now));
+    if !known && guard.is_shut(remote, now) {
+        // Slows a guesser down, who mostly waits for the answer before the next try.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        return refused("too many wrong passwords from this address; wait a minute");
+    }
+    let right = match (hash, accounts.any_hash()) {
+        (Some(hash), _) => verifier.verify(&hash, &password, now).await,
+        (None, Some(other)) => {
+            let _ = verifier.verify(&other, &password, now).await;
+            false
+        }
+        (None, None) => false,
+    };
+    let (Some(account), true) = (account, right) else {
+        if guard.wrong_bind(remote, now) {
+            tracing::warn!(address = %remote, "too many wrong passwords: refused unseen for a minute");
+        }
+        return refused("unknown account or wrong password");
+    };
+    let networks = &account.options.networks;
+    if !networks.is_empty() && !networks.iter().any(|network| network.contains(remote)) {
+        return Err(Problem::new(Kind::Forbidden, "the account may not call from this address"));
+    }
+    Ok(account)
+}

@@ -1,0 +1,69 @@
+use crate::problem::{Kind, Problem};
+use doors::{Core, Deliveries, Delivery, Hub};
+use engine::{Answer, Event, ReplyTo};
+use model::LinkId;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Brings calls' questions to the engine, and its answers back to the calls.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    link: LinkId,
+    next: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Desk {
+    /// Opens the desk; its answers are handed out until the hub forgets it.
+    pub(crate) fn open(hub: &Hub) -> Arc<Self> {
+        let (link, deliveries) = hub.add();
+        let desk = Arc::new(Self { link, next: AtomicU64::new(1), waiting: Mutex::default() });
+        tokio::spawn(desk.clone().hand_out(deliveries));
+        desk
+    }
+
+    async fn hand_out(self: Arc<Self>, mut deliveries: Deliveries) {
+        while let Some(batch) = deliveries.recv().await {
+            for delivery in batch {
+                if let Delivery::Answer { token, answer } = delivery
+                    && let Some(waits) = self.waiting.lock().remove(&token)
+                {
+                    // The caller may have gone; what was done stays done.
+                    let _ = waits.send(answer);
+                }
+            }
+        }
+        // Nobody will answer those that still wait.
+        self.waiting.lock().clear();
+    }
+
+    pub(crate) fn close(&self, hub: &Hub) {
+        hub.remove(self.link);
+    }
+
+    /// Asks, and waits for the answer, which comes when what it tells is durable.
+    pub(crate) async fn ask(
+        &self,
+        core: &dyn Core,
+        patience: Duration,
+        event: impl FnOnce(ReplyTo) -> Event,
+    ) -> Result<Answer, Problem> {
+        let token = self.next.fetch_add(1, Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.lock().insert(token, sender);
+        core.push(vec![event(ReplyTo { link: self.link, token })]);
+        match tokio::time::timeout(patience, receiver).await {
+            Ok(Ok(answer)) => Ok(answer),
+            _ => {
+                self.waiting.lock().remove(&token);
+                let detail =
+                    "no answer in time; repeat the call with the same key to learn what became of it";
+                Err(Problem::new(Kind::Unavailable, detail))
+            }
+        }
+    }
+}

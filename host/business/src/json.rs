@@ -1,0 +1,204 @@
+//! HTTP: JSON's paths, and the one path of XML-RPC.
+
+use crate::accounts::{Account, authenticate};
+use crate::door::{Fetch, Shared};
+use crate::problem::{Kind, Problem};
+use crate::{openapi, xmlrpc};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+type From = ConnectInfo<SocketAddr>;
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    // A little more than is taken, so that what is too large is told so in the protocol's own terms.
+    let limit = shared.options.request_limit.saturating_add(1);
+    Router::new()
+        .route("/xmlrpc", post(call))
+        .route("/RPC2", post(call))
+        .route("/v1/messages", post(submit))
+        .route("/v1/messages/states", post(states))
+        .route("/v1/messages/{id}", get(state))
+        .route("/v1/inbox", get(fetch))
+        .route("/v1/inbox/acknowledge", post(acknowledge))
+        .route("/v1/openapi.json", get(|| async { Json(openapi::document()) }))
+        .fallback(|| async {
+            Problem::new(Kind::NotFound, "no such path; GET /v1/openapi.json lists all of them")
+        })
+        .layer(DefaultBodyLimit::max(limit))
+        .with_state(shared)
+}
+
+async fn who(shared: &Shared, headers: &HeaderMap, remote: SocketAddr) -> Result<Arc<Account>, Problem> {
+    let (accounts, verifier, guard) = (&shared.accounts, &shared.verifier, &shared.guard);
+    authenticate(accounts, verifier, guard, headers, remote.ip().to_canonical()).await
+}
+
+/// The body, if it is not longer than is taken.
+fn sized(
+    shared: &Shared,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Bytes, Problem> {
+    let limit = shared.options.request_limit;
+    match body {
+        Ok(body) if body.len() <= limit => Ok(body),
+        Ok(_) => Err(Problem::new(Kind::TooLarge, format!("at most {limit} octets are taken"))),
+        Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(Problem::new(Kind::TooLarge, format!("at most {limit} octets are taken")))
+        }
+        Err(error) => Err(Problem::new(Kind::Malformed, error.to_string())),
+    }
+}
+
+fn json_of(body: &Bytes) -> Result<Value, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(Kind::Malformed, format!("this is no JSON: {error}")))
+}
+
+/// Counts a call by what came of it.
+fn counted<T>(account: &Account, method: &'static str, result: Result<T, Problem>) -> Result<T, Problem> {
+    let name = result.as_ref().err().map_or("ok", |problem| problem.kind.name());
+    account.counts.request(method, name);
+    result
+}
+
+async fn call(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    let account = match who(&shared, &headers, remote).await {
+        Ok(account) => account,
+        // Libraries know what to do with these statuses, and not with a fault.
+        Err(problem) => return problem.into_response(),
+    };
+    let text = match sized(&shared, body) {
+        Ok(body) => {
+            account.counts.request("xmlrpc", "ok");
+            xmlrpc::answer(&shared, &account, &body).await
+        }
+        Err(problem) => {
+            account.counts.request("xmlrpc", problem.kind.name());
+            xmlrpc::refuse(problem)
+        }
+    };
+    ([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], Body::from(text)).into_response()
+}
+
+async fn submit(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Response, Problem> {
+    let account = who(&shared, &headers, remote).await?;
+    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
+    let result = async {
+        let key = key
+            .transpose()
+            .map_err(|_| Problem::new(Kind::Malformed, "Idempotency-Key: must be printable ASCII"))?;
+        let items = match json_of(&sized(&shared, body)?)? {
+            Value::Object(mut map) if map.contains_key("messages") => {
+                match (map.remove("messages"), map.len()) {
+                    (Some(Value::Array(items)), 0) => items,
+                    (Some(Value::Array(_)), _) => {
+                        return Err(Problem::new(Kind::Invalid, "nothing may stand beside `messages`"));
+                    }
+                    _ => return Err(Problem::new(Kind::Invalid, "messages: must be an array")),
+                }
+            }
+            item @ Value::Object(_) => vec![item],
+            _ => return Err(Problem::new(Kind::Invalid, "must be a message, or {\"messages\": [...]}")),
+        };
+        shared.submit(&account, items, key).await
+    };
+    let results = counted(&account, "submit", result.await)?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "messages": results }))).into_response())
+}
+
+async fn state(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let account = who(&shared, &headers, remote).await?;
+    counted(&account, "state", shared.state(&account, &id).await).map(Json)
+}
+
+async fn states(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Json<Value>, Problem> {
+    let account = who(&shared, &headers, remote).await?;
+    let result = async {
+        match json_of(&sized(&shared, body)?)?.get("ids") {
+            Some(Value::Array(ids)) => Ok(shared.states(&account, ids).await),
+            _ => Err(Problem::new(Kind::Invalid, "must be {\"ids\": [...]}")),
+        }
+    };
+    counted(&account, "states", result.await).map(|states| Json(json!({ "messages": states })))
+}
+
+async fn fetch(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Json<Value>, Problem> {
+    let account = who(&shared, &headers, remote).await?;
+    let number = |name: &str| match query.get(name).map(|text| text.parse()) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(Problem::new(Kind::Invalid, format!("{name}: must be a number"))),
+    };
+    let result = async {
+        let unknown = query.keys().find(|name| !["max", "wait", "acknowledge"].contains(&name.as_str()));
+        if let Some(unknown) = unknown {
+            return Err(Problem::new(
+                Kind::Invalid,
+                format!("{unknown}: is unknown; there are max, wait, acknowledge"),
+            ));
+        }
+        let fetch = Fetch {
+            max: number("max")?,
+            wait: number("wait")?,
+            acknowledge: query.get("acknowledge").cloned(),
+        };
+        shared.fetch(&account, fetch).await
+    };
+    counted(&account, "fetch", result.await).map(Json)
+}
+
+async fn acknowledge(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): From,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Json<Value>, Problem> {
+    let account = who(&shared, &headers, remote).await?;
+    let result = async {
+        let document = json_of(&sized(&shared, body)?)?;
+        let ids = match document.get("ids") {
+            None => None,
+            Some(Value::Array(ids)) => Some(ids.as_slice()),
+            Some(_) => return Err(Problem::new(Kind::Invalid, "ids: must be an array")),
+        };
+        match document.get("batch").and_then(Value::as_str) {
+            Some(batch) => shared.acknowledge(&account, batch, ids).await,
+            None => Err(Problem::new(Kind::Invalid, "batch: is missing")),
+        }
+    };
+    counted(&account, "acknowledge", result.await).map(|count| Json(json!({ "acknowledged": count })))
+}

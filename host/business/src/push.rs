@@ -1,0 +1,277 @@
+//! Pushes of replies and reports to a business system's URL.
+
+use crate::accounts::Account;
+use crate::item;
+use crate::options::{PushFormat, PushOptions};
+use crate::xmlrpc;
+use doors::{Core, Deliveries, Delivery, Hub, take_leave};
+use engine::Event;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use hmac::{Hmac, Mac};
+use model::{ErrorClass, Message, Outcome, Timestamp};
+use sha2::Sha256;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+/// The header with the signature of a push.
+pub const SIGNATURE_HEADER: &str = "Switchyard-Signature";
+
+/// A push that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// Its URL.
+    #[error(
+        "account {account:?}: push url {url:?}: must be an http or https URL, such as https://shop.example/sms"
+    )]
+    Url {
+        /// The account.
+        account: String,
+        /// The URL as configured.
+        url: String,
+    },
+    /// The HTTP client.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(reqwest::Error),
+    /// The system has no randomness to give.
+    #[error("no randomness from the system: {0}")]
+    Random(getrandom::Error),
+}
+
+/// The value of [`SIGNATURE_HEADER`]: `t=<unix seconds>,v1=<hex>`, the HMAC-SHA256 under the account's secret of the
+/// seconds, a full stop and the body.
+#[must_use]
+pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
+    // A key of any length is a key.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
+    mac.update(format!("{seconds}.").as_bytes());
+    mac.update(body);
+    let digest: String = mac.finalize().into_bytes().iter().map(|octet| format!("{octet:02x}")).collect();
+    format!("t={seconds},v1={digest}")
+}
+
+/// The client that all accounts share. Redirects are not followed: a push goes where the admin said.
+pub(crate) fn client() -> Result<reqwest::Client, PushError> {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .pool_max_idle_per_host(16)
+        .user_agent(concat!("switchyard/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(PushError::Client)
+}
+
+/// What became of one push.
+#[derive(Debug, PartialEq, Eq)]
+enum Pushed {
+    Taken,
+    /// The system is down or busy: it, and not the item, is to wait.
+    Down(String),
+    /// It has no use for this item; others may fare better.
+    Refused(String),
+}
+
+/// The pushes of one account, until it is told to stop.
+pub(crate) struct Pusher {
+    pub(crate) core: Arc<dyn Core>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) account: Arc<Account>,
+    pub(crate) push: PushOptions,
+    pub(crate) client: reqwest::Client,
+}
+
+/// The mark of the question that shows that nothing more is on its way.
+const LEAVE: u64 = 1;
+
+impl Pusher {
+    pub(crate) async fn run(self, mut stop: watch::Receiver<Option<Instant>>) {
+        let (link, mut deliveries) = self.hub.add();
+        let window = u32::try_from(self.push.window).unwrap_or(u32::MAX).max(1);
+        self.core.push(vec![Event::LinkUp { link, peer: self.account.options.peer, window }]);
+        let mut pushes = FuturesUnordered::new();
+        // Items that wait for another of their chain.
+        let mut chains: HashMap<u64, VecDeque<Arc<Message>>> = HashMap::new();
+        let mut until: Option<Instant> = None;
+        loop {
+            self.account.counts.pushing.store(pushes.len() as u64, Relaxed);
+            if until.is_some() && pushes.is_empty() {
+                break;
+            }
+            let time_is_up = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                batch = deliveries.recv() => {
+                    let Some(batch) = batch else { break };
+                    for message in batch.into_iter().filter_map(sent) {
+                        match item::chain(&message).map(|chain| chains.entry(chain)) {
+                            Some(std::collections::hash_map::Entry::Occupied(mut waiting)) => {
+                                waiting.get_mut().push_back(message);
+                            }
+                            Some(std::collections::hash_map::Entry::Vacant(free)) => {
+                                free.insert(VecDeque::new());
+                                pushes.push(self.one(message));
+                            }
+                            None => pushes.push(self.one(message)),
+                        }
+                    }
+                }
+                Some((message, pushed)) = pushes.next(), if !pushes.is_empty() => {
+                    let good = pushed == Pushed::Taken;
+                    let mut events = vec![Event::Outcome { link, id: message.id, outcome: self.outcome(pushed) }];
+                    if let Some(chain) = item::chain(&message)
+                        && let Some(mut waiting) = chains.remove(&chain)
+                    {
+                        if good && let Some(next) = waiting.pop_front() {
+                            chains.insert(chain, waiting);
+                            pushes.push(self.one(next));
+                        } else {
+                            // What follows must not overtake: it goes back to its place too.
+                            events.extend(waiting.into_iter().map(|message| not_sent(link, &message)));
+                        }
+                    }
+                    self.core.push(events);
+                }
+                changed = stop.changed(), if until.is_none() => {
+                    let deadline = if changed.is_ok() { *stop.borrow() } else { None };
+                    until = Some(deadline.unwrap_or_else(Instant::now));
+                    self.core.push(vec![Event::LinkPaused { link }]);
+                }
+                () = time_is_up => break,
+            }
+        }
+        let left = chains.into_values().flatten().map(|message| not_sent(link, &message)).collect();
+        // Pushes that are cut off have perhaps been taken: they are sent again, as at least once allows.
+        drop(pushes);
+        self.account.counts.pushing.store(0, Relaxed);
+        self.leave(link, deliveries, left).await;
+    }
+
+    async fn leave(&self, link: model::LinkId, deliveries: Deliveries, events: Vec<Event>) {
+        take_leave(&*self.core, &self.hub, link, LEAVE, deliveries, events, Duration::from_secs(5)).await;
+    }
+
+    fn outcome(&self, pushed: Pushed) -> Outcome {
+        let counts = &self.account.counts;
+        let refused = |class| Outcome::Refused { class, code: 0, taken: Vec::new() };
+        match pushed {
+            Pushed::Taken => {
+                counts.pushed(Timestamp(now().1));
+                Outcome::Accepted { ids: Vec::new() }
+            }
+            Pushed::Down(why) => {
+                if counts.push_failed(why.clone()) {
+                    tracing::warn!(account = self.account.options.name, %why, "pushes fail; they wait, and are tried again");
+                }
+                refused(ErrorClass::Throttled)
+            }
+            Pushed::Refused(why) => {
+                if counts.push_failed(why.clone()) {
+                    tracing::warn!(account = self.account.options.name, %why, "a push was refused; it can be fetched");
+                }
+                refused(ErrorClass::Temporary)
+            }
+        }
+    }
+
+    async fn one(&self, message: Arc<Message>) -> (Arc<Message>, Pushed) {
+        let pushed = tokio::time::timeout(self.push.timeout, self.send(&message)).await;
+        let pushed =
+            pushed.unwrap_or_else(|_| Pushed::Down(format!("no answer within {:?}", self.push.timeout)));
+        (message, pushed)
+    }
+
+    async fn send(&self, message: &Message) -> Pushed {
+        let shown = item::show(message);
+        let (body, content_type) = match self.push.format {
+            PushFormat::Json => (shown.to_string(), "application/json"),
+            PushFormat::XmlRpc => match xmlrpc::call(&format!("sms.{}", item::kind(message)), &shown) {
+                Ok(body) => (body, "text/xml"),
+                Err(why) => return Pushed::Refused(why),
+            },
+        };
+        let (seconds, _) = now();
+        let request = self
+            .client
+            .post(&self.push.url)
+            .header(reqwest::header::CONTENT_TYPE, content_type)
+            .header(SIGNATURE_HEADER, signature(&self.push.secret, seconds, body.as_bytes()))
+            .header("Switchyard-Id", message.id.to_string())
+            .header("Switchyard-Type", item::kind(message))
+            .body(body);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return Pushed::Down(error.without_url().to_string()),
+        };
+        let status = response.status();
+        if status.is_success() {
+            return match self.push.format {
+                PushFormat::Json => Pushed::Taken,
+                PushFormat::XmlRpc => answer(response).await,
+            };
+        }
+        let why = format!("HTTP status {}", status.as_u16());
+        if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
+            Pushed::Down(why)
+        } else {
+            Pushed::Refused(why)
+        }
+    }
+}
+
+/// The longest answer that is read.
+const ANSWER_LIMIT: usize = 64 << 10;
+
+/// An answer to a method call: a fault is a refusal.
+async fn answer(response: reqwest::Response) -> Pushed {
+    let mut body = Vec::new();
+    let mut stream = response.bytes_stream();
+    while let Some(chunk) = stream.next().await {
+        match chunk {
+            Ok(chunk) if body.len() + chunk.len() <= ANSWER_LIMIT => body.extend_from_slice(&chunk),
+            Ok(_) => return Pushed::Refused("its answer is longer than 64 KiB".to_owned()),
+            Err(error) => return Pushed::Down(error.without_url().to_string()),
+        }
+    }
+    match xmlrpc::read_answer(&body) {
+        Ok(()) => Pushed::Taken,
+        Err(why) => Pushed::Refused(why),
+    }
+}
+
+fn sent(delivery: Delivery) -> Option<Arc<Message>> {
+    match delivery {
+        Delivery::Send { message, .. } => Some(message),
+        _ => None,
+    }
+}
+
+fn not_sent(link: model::LinkId, message: &Message) -> Event {
+    Event::Outcome { link, id: message.id, outcome: Outcome::NotSent }
+}
+
+/// Seconds and milliseconds since the epoch.
+fn now() -> (u64, u64) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_secs(), u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_what_it_says() {
+        // printf '1700000000.{}' | openssl dgst -sha256 -hmac secret
+        let digest = "b8569b78799ff9e3cbff0fc2d63a33a2b57f3282abd07c37ae5e8e7d79a5f163";
+        let made = signature("secret", 1_700_000_000, b"{}");
+        assert_eq!(made, format!("t=1700000000,v1={digest}"));
+        assert_ne!(made, signature("other", 1_700_000_000, b"{}"));
+        assert_ne!(made, signature("secret", 1_700_000_001, b"{}"));
+    }
+}
