@@ -14,7 +14,7 @@ use doors::{Core, Hub, Routing};
 use engine::{Answer, Command, Engine, Event, Output, PeerSettings, ReplyTo, Settings, Uncertainty};
 use model::{
     DecidedBy, Leg, LinkId, Message, MessageId, Moment, Now, Outcome, PeerId, PeerMessageId, Receipt,
-    ReceiptState, RejectReason, Routed, Timestamp, Verdict,
+    ReceiptState, Refusal, RejectReason, Routed, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
