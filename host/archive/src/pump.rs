@@ -209,8 +209,14 @@ impl Pump {
     /// Until there is something to do, or it is time to look.
     async fn rest(&self) {
         tokio::select! {
-            // Others will follow at once.
-            () = self.wake.notified() => self.pause(self.archive.options.linger).await,
+            () = self.wake.notified() => {
+                // Others will follow at once; unless a batch is full already.
+                let source = self.source.clone();
+                let waiting = spawn_blocking(move || source.backlog()).await.unwrap_or(0);
+                if waiting < self.archive.options.batch as u64 {
+                    self.pause(self.archive.options.linger).await;
+                }
+            }
             () = self.pause(LOOK) => {}
         }
     }

@@ -201,11 +201,23 @@ pub(crate) fn insert_rows(dialect: Dialect, rows: usize) -> String {
     sql
 }
 
-/// Adds up the statistics and the hours: one or two statements for each `at_most` keys.
-pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, at_most: usize) -> Vec<Statement> {
+/// Cuts a list into pieces of the given sizes, the largest that fit first; what is shorter than the smallest stays whole.
+///
+/// With few sizes there are few different statements, so that a server's prepared ones are used again.
+pub(crate) fn pieces<'a, T>(mut list: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
+    std::iter::from_fn(move || {
+        let size = sizes.iter().copied().find(|size| *size > 0 && *size <= list.len()).unwrap_or(list.len());
+        let (piece, rest) = list.split_at(size);
+        list = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Adds up the statistics and the hours, keys in pieces of these sizes.
+pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, sizes: &[usize]) -> Vec<Statement> {
     let mut statements = Vec::new();
     let keys: Vec<_> = sums.counts.iter().collect();
-    for some in keys.chunks(at_most.max(1)) {
+    for some in pieces(&keys, sizes) {
         let mut statement = Statement::new(
             dialect,
             "INSERT INTO statistics (hour, account, peer, direction, measure, code, amount) VALUES ",
@@ -225,7 +237,7 @@ pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, at_most: u
         statements.push(statement);
     }
     let hours: Vec<_> = sums.hours.iter().collect();
-    for some in hours.chunks(at_most.max(1)) {
+    for some in pieces(&hours, sizes) {
         let mut statement = Statement::new(dialect, "INSERT INTO hours (hour, first_id, last_id) VALUES ");
         for (index, (hour, (first, last))) in some.iter().enumerate() {
             statement.push(if index == 0 { "(" } else { ",(" });
@@ -245,4 +257,24 @@ pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, at_most: u
         statements.push(statement);
     }
     statements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_up_the_list() {
+        let list: Vec<_> = (0..1000).collect();
+        for length in [0, 1, 7, 63, 64, 65, 127, 640, 1000] {
+            for sizes in [&[64][..], &[256, 64, 16, 4, 1], &[]] {
+                let cut: Vec<_> = pieces(&list[..length], sizes).collect();
+                assert_eq!(cut.concat(), list[..length]);
+                assert!(cut.iter().all(|piece| sizes.is_empty() || piece.len() <= sizes[0]), "{length}");
+            }
+        }
+        let sizes =
+            |length| pieces(&list[..length], &[256, 64, 16, 4, 1]).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(600), [256, 256, 64, 16, 4, 4]);
+    }
 }

@@ -6,9 +6,10 @@ use scenarios::messages::Shelf;
 
 struct File(tempfile::TempDir);
 
+#[allow(clippy::expect_used, reason = "the ground that a test stands on")]
 impl File {
     fn new(_: &str) -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().expect("a folder for the test"))
     }
 
     fn url(&self) -> String {

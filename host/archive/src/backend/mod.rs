@@ -158,9 +158,14 @@ where
     usize: ColumnIndex<DB::Row>,
 {
     use sqlx::Row as _;
-    let arguments = arguments::<DB>(&statement.bound)?;
-    let rows =
-        sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch_all(on).await?;
+    let sql = AssertSqlSafe(statement.sql.clone());
+    let rows = if statement.bound.is_empty() {
+        // Lists of ids, mostly, of which every one is different: nothing to prepare and to remember.
+        sqlx::raw_sql(sql).fetch_all(on).await?
+    } else {
+        let arguments = arguments::<DB>(&statement.bound)?;
+        sqlx::query_with::<DB, _>(sql, arguments).fetch_all(on).await?
+    };
     let cell = |row: &DB::Row, index: usize, kind: Kind| {
         Ok::<_, sqlx::Error>(
             match kind {

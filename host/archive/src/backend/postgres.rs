@@ -80,7 +80,7 @@ impl Session for PgConnection {
             let mut copy = transaction.copy_in_raw(&copy_statement()).await.map_err(meaning)?;
             copy.send(copied).await.map_err(meaning)?;
             copy.finish().await.map_err(meaning)?;
-            for statement in add_sums(Dialect::Postgres, sums, 256) {
+            for statement in add_sums(Dialect::Postgres, sums, &[256]) {
                 super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
             }
             transaction.commit().await.map_err(meaning)

@@ -109,7 +109,7 @@ impl Session for SqliteConnection {
                     .await
                     .map_err(meaning)?;
             }
-            for statement in add_sums(Dialect::Sqlite, sums, 256) {
+            for statement in add_sums(Dialect::Sqlite, sums, &[256]) {
                 super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
             }
             transaction.commit().await.map_err(meaning)

@@ -5,6 +5,8 @@
     unreachable_pub,
     clippy::missing_panics_doc,
     missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
     reason = "shared by several test programs"
 )]
 
