@@ -25,6 +25,15 @@ pub(crate) struct Options {
     /// A daemon that is built already, instead of building one.
     #[arg(long)]
     binary: Option<std::path::PathBuf>,
+    /// Measure one room by itself instead.
+    #[command(subcommand)]
+    room: Option<Room>,
+}
+
+#[derive(clap::Subcommand)]
+enum Room {
+    /// The data pump beside plain INSERTs into the same data base, and questions to a large history.
+    Archive(super::archive_bench::Options),
 }
 
 /// Numbers of an appliance's whole life; a longer measurement ends early.
@@ -229,6 +238,9 @@ fn thousands(count: u64) -> String {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(Room::Archive(options)) = &options.room {
+        return super::archive_bench::run(options);
+    }
     let place = Place::prepare("bench-", options.binary.as_deref())?;
     println!(
         "bench: {} processors shared by appliance, source and sink; {} s each; texts of 100 octets; window {}",

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub(crate) mod archive_bench;
 pub(crate) mod bench;
 pub(crate) mod crash;
 pub(crate) mod demo;

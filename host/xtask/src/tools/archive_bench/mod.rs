@@ -1,0 +1,161 @@
+//! `cargo xtask bench archive`: what the data pump does beside plain INSERTs into the same table on the same server, and
+//! how long questions to a large history take.
+
+mod plain;
+mod questions;
+mod shelf;
+
+use anyhow::{Context, Result, ensure};
+use archive::{Archive, RunningPump};
+use plain::Plain;
+use shelf::Shelf;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use xtask::database::Database;
+use xtask::house;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Messages of the history that is asked.
+    #[arg(long, default_value_t = 5_000_000)]
+    rows: u64,
+    /// Questions by number.
+    #[arg(long, default_value_t = 500)]
+    questions: u64,
+    /// Messages of each measurement of writing.
+    #[arg(long, default_value_t = 40_000)]
+    messages: u64,
+    /// Measurements of writing, by turns: pump, plain.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only this data base: sqlite, mariadb or postgres.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// Rows of one transaction, of the pump and of plain INSERTs alike.
+const BATCH: usize = 2000;
+
+/// A data base that lives as long as its measurement.
+enum Place {
+    File(tempfile::TempDir),
+    /// The server goes before its folder.
+    Server(Database, #[allow(dead_code, reason = "removed when dropped")] tempfile::TempDir),
+}
+
+impl Place {
+    fn start(name: &str, above: &Path) -> Result<Self> {
+        // On the disk of the build: a memory file system would make a commit free.
+        let folder = tempfile::Builder::new().prefix("bench-archive-").tempdir_in(above)?;
+        Ok(match name {
+            "sqlite" => Self::File(folder),
+            "mariadb" => Self::Server(Database::mariadb(folder.path())?, folder),
+            _ => Self::Server(Database::postgres(folder.path())?, folder),
+        })
+    }
+
+    /// The URL of an empty data base.
+    fn url(&self, name: &str) -> Result<String> {
+        match self {
+            Self::File(folder) => Ok(format!("sqlite:{}", folder.path().join(name).display())),
+            Self::Server(server, _) => server.create(name),
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let above = house::target().join("runs");
+    std::fs::create_dir_all(&above)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    println!(
+        "bench archive: {} processors shared by pump and server; {} rounds of {} messages; {BATCH} rows a transaction",
+        std::thread::available_parallelism()?,
+        options.rounds,
+        options.messages
+    );
+    let mut lines = Vec::new();
+    for name in ["sqlite", "mariadb", "postgres"] {
+        if options.only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let place = Place::start(name, &above).with_context(|| format!("starting {name}"))?;
+        let line = measure(name, &place, options, &runtime).with_context(|| name.to_owned())?;
+        println!("  {line}");
+        lines.push(line);
+    }
+    ensure!(!lines.is_empty(), "there is no data base {:?}: sqlite, mariadb or postgres", options.only);
+    println!("\n  {HEAD}");
+    for line in &lines {
+        println!("  {line}");
+    }
+    Ok(())
+}
+
+const HEAD: &str = "data base    pump, rows/s   plain INSERT, rows/s   pump/plain   rows asked   by number: p50   p99   longest ms   by id: p50 ms";
+
+fn measure(
+    name: &str,
+    place: &Place,
+    options: &Options,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<String> {
+    let (pumped, plainly) = (place.url("pumped")?, place.url("plainly")?);
+    let settings = archive::Options { batch: BATCH, ..archive::Options::default() };
+    let archive = Archive::open(&pumped, settings.clone())?;
+    runtime.block_on(archive.prepare())?;
+    // The same tables and indexes, made by the same statements.
+    runtime.block_on(Archive::open(&plainly, settings)?.prepare())?;
+    let shelf = Arc::new(Shelf::default());
+    let pump = archive.pump(shelf.clone()).start()?;
+
+    // Warm up, and find the statement that serves the plain way best.
+    let mut next = round(&pump, &shelf, 0, options.messages)?.0;
+    let mut plain = runtime.block_on(Plain::connect(&plainly))?;
+    let rows = runtime.block_on(plain::rows(&archive, options.messages))?;
+    let mut id = 0;
+    let mut best = (0.0, 0);
+    for &size in plain.sizes() {
+        let rate = runtime.block_on(plain.insert(&rows, &mut id, size))?;
+        println!("  {name}: plain INSERTs of {size} rows: {rate:.0} rows/s");
+        if rate > best.0 {
+            best = (rate, size);
+        }
+    }
+    let (mut pump_rates, mut plain_rates) = (Vec::new(), Vec::new());
+    for turn in 0..options.rounds.max(1) {
+        let rate;
+        (next, rate) = round(&pump, &shelf, next, options.messages)?;
+        pump_rates.push(rate);
+        plain_rates.push(runtime.block_on(plain.insert(&rows, &mut id, best.1))?);
+        println!("  {name}: round {turn}: pump {rate:.0}, plain {:.0} rows/s", plain_rates[turn]);
+    }
+    pump.stop();
+    let (pump_rate, plain_rate) = (median(&mut pump_rates), median(&mut plain_rates));
+    let asked = questions::measure(&archive, &pumped, options.rows, options.questions, runtime)?;
+    Ok(format!(
+        "{name:<10}{pump_rate:>15.0}{plain_rate:>23.0}{:>12.0}%{:>13}{:>17.2}{:>6.2}{:>13.2}{:>16.2}",
+        pump_rate / plain_rate * 100.0,
+        asked.rows,
+        asked.by_number.0,
+        asked.by_number.1,
+        asked.by_number.2,
+        asked.by_id
+    ))
+}
+
+/// So many messages through the pump; gives the next number and the rate.
+fn round(pump: &RunningPump, shelf: &Arc<Shelf>, first: u64, messages: u64) -> Result<(u64, f64)> {
+    shelf.put(first, messages);
+    let begun = Instant::now();
+    pump.wake();
+    if !shelf.wait_until_empty(Duration::from_secs(600)) {
+        anyhow::bail!("the pump stands still: {:?}", pump.status());
+    }
+    Ok((first + messages, messages as f64 / begun.elapsed().as_secs_f64()))
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+}
