@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
 pub mod appliance;
+pub mod database;
 pub mod guest;
 pub mod house;
 pub mod load;

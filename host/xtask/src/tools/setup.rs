@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use xtask::house;
+use xtask::{database, house};
 
 /// npm `smpp`.
 const NPM: &str = "smpp@0.5.1";
@@ -33,6 +33,16 @@ const NEEDS: &[Need] = &[
         package: "python3-venv",
         reason: "a place of its own for PyPI smpplib",
         there: || runs("python3", "-mensurepip"),
+    },
+    Need {
+        package: "mariadb-server",
+        reason: "a data base of the archive, on a private port",
+        there: || database::mariadb_programs().is_some(),
+    },
+    Need {
+        package: "postgresql",
+        reason: "a data base of the archive, on a private port",
+        there: || database::postgres_programs().is_some(),
     },
 ];
 
