@@ -64,8 +64,59 @@ pub trait Appliance: Send + Sync + 'static {
     /// # Errors
     /// When there is none.
     fn rollback(&self) -> Result<serde_json::Value, Problem>;
+    /// A page of finished messages: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
+    ///
+    /// # Errors
+    /// When the query is wrong, or the archive cannot be read.
+    fn history(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
+    /// The same messages, all of them, as a file.
+    ///
+    /// # Errors
+    /// As [`Appliance::history`].
+    fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem>;
+    /// Counts by hour or day, account and gateway: by, east, from, until, account, peer.
+    ///
+    /// # Errors
+    /// As [`Appliance::history`].
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
+    /// How the data pump fares.
+    ///
+    /// # Errors
+    /// When there is no archive.
+    fn archive(&self) -> Result<serde_json::Value, Problem>;
+    /// Reports that match no message yet.
+    ///
+    /// # Errors
+    /// When the appliance is shutting down.
+    fn parked(&self) -> Result<serde_json::Value, Problem>;
+    /// Makes the reports of a time range once more: the body of the request as it came.
+    ///
+    /// # Errors
+    /// When it cannot be understood, or a queue is full.
+    fn report_again(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
+    /// Who has told whom to stop.
+    ///
+    /// # Errors
+    /// When the appliance is shutting down.
+    fn opt_outs(&self) -> Result<serde_json::Value, Problem>;
+    /// Stops a sender for a subscriber, or lets it go on: the body of the request as it came.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    fn set_opt_out(&self, request: serde_json::Value) -> Result<(), Problem>;
+    /// Business systems: their calls and pushes.
+    fn business(&self) -> serde_json::Value;
     /// All metrics.
     fn metrics(&self) -> String;
+}
+
+/// A file in the making, in pieces.
+#[derive(Debug)]
+pub struct Export {
+    /// What it is.
+    pub media_type: &'static str,
+    /// Its pieces; an error ends it, and the connection with it.
+    pub chunks: tokio::sync::mpsc::Receiver<Result<Vec<u8>, String>>,
 }
 
 type Shared = Arc<dyn Appliance>;
@@ -88,6 +139,14 @@ pub fn router(appliance: Shared, token: Token) -> Router {
         .route("/v1/plugins/{name}", put(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
         .route("/v1/hooks/router/activate", post(activate))
         .route("/v1/hooks/router/rollback", post(rollback))
+        .route("/v1/history", get(history))
+        .route("/v1/history/export", get(export))
+        .route("/v1/statistics", get(statistics))
+        .route("/v1/archive", get(archive))
+        .route("/v1/reports/parked", get(parked))
+        .route("/v1/reports/again", post(report_again))
+        .route("/v1/opt-outs", get(opt_outs).post(set_opt_out))
+        .route("/v1/business", get(business))
         .route("/metrics", get(metrics))
         .route_layer(middleware::from_fn_with_state(token, guard));
     Router::new()
@@ -221,6 +280,61 @@ async fn activate(State(appliance): State<Shared>, body: Bytes) -> Result<Json<s
 
 async fn rollback(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
     answer(appliance, Appliance::rollback).await
+}
+
+type Asked = Query<HashMap<String, String>>;
+
+async fn history(
+    State(appliance): State<Shared>,
+    Query(query): Asked,
+) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, move |appliance| appliance.history(&query)).await
+}
+
+async fn export(State(appliance): State<Shared>, Query(query): Asked) -> Result<Response, Problem> {
+    let Export { media_type, chunks } = call(appliance, move |appliance| appliance.export(&query)).await?;
+    let pieces = futures_util::stream::unfold(chunks, |mut chunks| async move {
+        let piece = chunks.recv().await?;
+        Some((piece.map_err(std::io::Error::other), chunks))
+    });
+    Ok(([(header::CONTENT_TYPE, media_type)], Body::from_stream(pieces)).into_response())
+}
+
+async fn statistics(
+    State(appliance): State<Shared>,
+    Query(query): Asked,
+) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, move |appliance| appliance.statistics(&query)).await
+}
+
+async fn archive(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, Appliance::archive).await
+}
+
+async fn parked(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, Appliance::parked).await
+}
+
+async fn report_again(
+    State(appliance): State<Shared>,
+    body: Bytes,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let request = json(&body)?;
+    answer(appliance, move |appliance| appliance.report_again(request)).await
+}
+
+async fn opt_outs(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, Appliance::opt_outs).await
+}
+
+async fn set_opt_out(State(appliance): State<Shared>, body: Bytes) -> Result<StatusCode, Problem> {
+    let request = json(&body)?;
+    call(appliance, move |appliance| appliance.set_opt_out(request)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn business(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, |appliance| Ok(appliance.business())).await
 }
 
 async fn metrics(State(appliance): State<Shared>) -> Result<Response, Problem> {

@@ -10,7 +10,7 @@ mod problem;
 mod token;
 pub mod view;
 
-pub use api::{Appliance, router};
+pub use api::{Appliance, Export, router};
 pub use openapi::document;
 pub use problem::{Kind, Problem};
 pub use token::{Token, TokenError};

@@ -67,6 +67,36 @@ metrics! {
     Counter RECEIPTS_MADE = "switchyard_receipts_made_total" [];
     /// Receipts of ours that an ESME has taken.
     Counter RECEIPTS_DELIVERED = "switchyard_receipts_delivered_total" [];
+    /// Receipts of ours that were not made because their account's queue was full; they can be asked for again.
+    Counter RECEIPTS_DROPPED = "switchyard_receipts_dropped_total" [];
+    /// Receipts from peers that match no message yet.
+    Gauge RECEIPTS_PARKED = "switchyard_receipts_parked" [];
+    /// Submissions that were repeated under their key and answered again.
+    Counter REPEATED = "switchyard_submissions_repeated_total" [];
+    /// Submission keys that are remembered.
+    Gauge KEYS = "switchyard_submission_keys" [];
+    /// Submissions refused because the addressee has told the sender to stop.
+    Counter OPTED_OUT = "switchyard_submissions_opted_out_total" [];
+    /// Finished messages that wait for the archive.
+    Gauge ARCHIVE_BACKLOG = "switchyard_archive_backlog_messages" [];
+    /// Messages put into the archive.
+    Counter ARCHIVED = "switchyard_archive_messages_total" [];
+    /// Batches that the archive's data base did not take.
+    Counter ARCHIVE_FAILURES = "switchyard_archive_failures_total" [];
+    /// Messages that the archive's data base refuses by themselves; they stay in the store and are tried again.
+    Gauge ARCHIVE_REFUSED = "switchyard_archive_refused_messages" [];
+    /// 1 while the archive's data base answers.
+    Gauge ARCHIVE_UP = "switchyard_archive_up" [];
+    /// Calls of business systems by account, method and result.
+    Counter BUSINESS_REQUESTS = "switchyard_business_requests_total" ["account", "method", "result"];
+    /// Messages accepted from business systems.
+    Counter BUSINESS_ACCEPTED = "switchyard_business_accepted_total" ["account"];
+    /// Replies and reports that business systems fetched and acknowledged.
+    Counter BUSINESS_FETCHED = "switchyard_business_fetched_total" ["account"];
+    /// Replies and reports that business systems took when they were pushed.
+    Counter PUSHED = "switchyard_pushes_total" ["account"];
+    /// Pushes that were not taken.
+    Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
     /// Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Messages that have not ended.

@@ -1,9 +1,10 @@
 //! The appliance as the admin's API sees it.
 
+use crate::archiving::History;
 use crate::core_loop::{self, CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
 use crate::routing::{Decider, HouseRouting};
 use admin::metrics::{self, Page};
-use admin::{Appliance, Kind, Problem, view};
+use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
 use engine::{Answer, Brake, Doing, Event, MessageStatus, Progress};
@@ -13,8 +14,9 @@ use model::{
     Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
     ReceiptState, Refusal, Routed, StepKind, Text, Timestamp, Verdict,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -32,9 +34,12 @@ pub(crate) struct Switchyard {
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
+    pub(crate) business: Arc<business::Business>,
+    pub(crate) history: Option<History>,
+    pub(crate) pump: Mutex<Option<archive::RunningPump>>,
 }
 
-fn gone() -> Problem {
+pub(crate) fn gone() -> Problem {
     Problem::new(Kind::Unavailable, "the appliance is shutting down")
 }
 
@@ -75,7 +80,7 @@ fn link_brake(brake: LinkBrake) -> &'static str {
 }
 
 impl Switchyard {
-    fn name_of(&self, peer: PeerId) -> String {
+    pub(crate) fn name_of(&self, peer: PeerId) -> String {
         self.directory.load().name(peer).to_string()
     }
 
@@ -260,6 +265,56 @@ impl Switchyard {
         trace.state = state.to_owned();
         trace.why_late = Some(why);
         trace
+    }
+
+    /// The trace of a message that is in the archive alone.
+    fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::Trace, Problem> {
+        let nowhere = || {
+            let detail = format!("message {id} was never accepted here, or is no longer kept");
+            Problem::new(Kind::NotFound, detail)
+        };
+        let history = self.history.as_ref().ok_or_else(nowhere)?;
+        let record = history.get(id).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+        let record = record.ok_or_else(nowhere)?;
+        let steps: Value = record
+            .trace
+            .as_ref()
+            .and_then(|trace| serde_json::from_str(trace.get()).ok())
+            .map_or(Value::Null, |trace: Value| trace["steps"].clone());
+        let steps = steps.as_array().into_iter().flatten().map(|step| {
+            let at = step["at"].as_u64().unwrap_or(0);
+            let mut what = step["step"].as_str().unwrap_or_default().replace('_', " ");
+            for (name, value) in step.as_object().into_iter().flatten() {
+                if name != "at" && name != "step" {
+                    what.push_str(&format!(", {name} {value}"));
+                }
+            }
+            view::Step { at, what }
+        });
+        let destination = Address::new(0, 0, record.destination.as_bytes());
+        let octets = record.body.clone().unwrap_or_default();
+        Ok(view::Trace {
+            id: id.to_string(),
+            state: record.state.name().to_owned(),
+            finished: true,
+            origin: record.account.clone(),
+            source: record.source.clone(),
+            destination: if body { record.destination.clone() } else { destination.masked() },
+            accepted_at: record.accepted_at.0,
+            expires_at: 0,
+            why_here: view::WhyHere {
+                plugin: record.router.clone(),
+                version: record.router_version.clone(),
+                note: record.note.clone(),
+                verdict: format!("archived; went by {}", record.peer),
+                leg: None,
+            },
+            why_late: None,
+            steps: steps.collect(),
+            peer_ids: record.peer_message_id.clone().into_iter().collect(),
+            length: octets.len(),
+            body: body.then(|| smpp::text::decode(record.data_coding, &octets)),
+        })
     }
 
     fn parse_id(id: &str) -> Result<MessageId, Problem> {
@@ -475,12 +530,7 @@ impl Appliance for Switchyard {
                 Ok(self.waiting(&message, live, progress.as_ref(), body))
             }
             Some(Found::Finished(message, ended)) => Ok(self.finished(&message, &ended, body)),
-            None => Err(Problem::new(
-                Kind::NotFound,
-                format!(
-                    "message {id} was never accepted here, or ended longer ago than finished messages are kept"
-                ),
-            )),
+            None => self.archived_trace(id, body),
         }
     }
 
@@ -635,9 +685,46 @@ impl Appliance for Switchyard {
         serde_json::to_value(&record).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
     }
 
+    fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+        self.show_history(query)
+    }
+
+    fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem> {
+        self.export_history(query)
+    }
+
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+        self.show_statistics(query)
+    }
+
+    fn archive(&self) -> Result<Value, Problem> {
+        self.show_archive()
+    }
+
+    fn parked(&self) -> Result<Value, Problem> {
+        self.show_parked()
+    }
+
+    fn report_again(&self, request: Value) -> Result<Value, Problem> {
+        Switchyard::report_again(self, request)
+    }
+
+    fn opt_outs(&self) -> Result<Value, Problem> {
+        self.show_opt_outs()
+    }
+
+    fn set_opt_out(&self, request: Value) -> Result<(), Problem> {
+        self.change_opt_out(request)
+    }
+
+    fn business(&self) -> Value {
+        self.show_business()
+    }
+
     fn metrics(&self) -> String {
         let mut page = Page::default();
         self.write_core_metrics(&mut page);
+        self.write_record_metrics(&mut page);
         let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
         for link in Appliance::links(self) {
             *links.entry((link.peer, link.role, link.phase)).or_default() += 1;

@@ -3,10 +3,11 @@
 //! While batch n is being written, events of batch n+1 are applied to memory. So the size of a batch follows the load by
 //! itself: as many events as arrive during one commit.
 
+use crate::archiving::{History, receipt_state};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub, Routing};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
-use model::{FinalState, Message, MessageId, Moment, Now, ReceiptState, Refusal, Routed, Timestamp};
+use model::{Message, MessageId, Moment, Now, Refusal, Routed, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -141,6 +142,7 @@ pub(crate) fn start(
     store: Arc<Store>,
     hub: Arc<Hub>,
     hooks: Arc<dyn Routing>,
+    history: Option<History>,
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
@@ -156,7 +158,7 @@ pub(crate) fn start(
         counts: handle.counts.clone(),
     };
     let clock = handle.clock;
-    let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone() };
+    let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
     let input = handle.input.clone();
     let threads = vec![
         named("core").spawn(move || run(engine, first, clock, &receiver, &batches))?,
@@ -289,6 +291,7 @@ struct Reader {
     hub: Arc<Hub>,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
+    history: Option<History>,
 }
 
 impl Reader {
@@ -334,20 +337,15 @@ impl Reader {
                 if let Some(refusal) = too_late {
                     return Answer::Refused(refusal);
                 }
-                let state = match ended.state {
-                    FinalState::Delivered => ReceiptState::Delivered,
-                    FinalState::Relayed => ReceiptState::Accepted,
-                    FinalState::Failed => ReceiptState::Undeliverable,
-                    FinalState::Expired => ReceiptState::Expired,
-                    FinalState::Cancelled => ReceiptState::Deleted,
-                    FinalState::Rejected => ReceiptState::Rejected,
-                    FinalState::Unknown => ReceiptState::Unknown,
-                };
+                let state = receipt_state(ended.state);
                 let error = u8::try_from(ended.error).unwrap_or(u8::MAX);
                 Answer::State(QueriedState { id, state, final_at: Some(ended.at), error })
             }
-            // It ended while the question was on its way, or it never was.
-            Ok(_) => Answer::Refused(Refusal::UnknownMessage),
+            // It ended while the question was on its way, it is in the archive, or it never was.
+            Ok(_) => match self.history.as_ref().and_then(|history| history.state(origin, id, source)) {
+                Some(state) => too_late.map_or(Answer::State(state), Answer::Refused),
+                None => Answer::Refused(Refusal::UnknownMessage),
+            },
             Err(error) => {
                 tracing::error!(%error, "reading a finished message failed");
                 Answer::Refused(Refusal::Internal)

@@ -1,8 +1,11 @@
 //! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`.
 
 mod appliance;
+mod archiving;
 mod config;
 mod core_loop;
+mod opt_out;
+mod records;
 mod routing;
 mod serve;
 
@@ -67,11 +70,12 @@ fn main() -> ExitCode {
         Task::Check { config } => match config::Config::load(&config) {
             Ok(checked) => {
                 println!(
-                    "{}: right: {} listeners, {} accounts, {} peers",
+                    "{}: right: {} listeners, {} accounts, {} peers, {} gateways",
                     config.display(),
-                    checked.listeners.len(),
+                    checked.listeners.len() + checked.sgip_listeners.len(),
                     checked.accounts.len(),
-                    checked.peers.len()
+                    checked.peers.len(),
+                    checked.gateways.len()
                 );
                 ExitCode::SUCCESS
             }

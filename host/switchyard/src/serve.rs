@@ -1,16 +1,24 @@
 //! Start-up, wiring, shutdown.
 
 use crate::appliance::Switchyard;
+use crate::archiving::{Finished, History};
 use crate::config::Config;
 use crate::core_loop::{self, CoreHandle, wall};
+use crate::opt_out::{Listening, OptOut};
 use crate::routing::{Decider, HouseRouting};
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
+use archive::Archive;
+use business::Business;
+use doors::Core;
 use engine::{Engine, Event, Output, Settings};
 use hooks::{Binding, Board, Hooks, HooksOptions, PeerState};
 use links::{Links, LinksOptions};
-use model::{DecidedBy, Directory, Leg, Routed, Timestamp, Verdict};
+use model::{DecidedBy, Directory, Leg, PeerId, Routed, Timestamp, Verdict};
+use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::future::IntoFuture as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -45,9 +53,42 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
         ..LinksOptions::default()
     };
-    let links = Links::new(options, Arc::new(core.clone()), routing.clone())
+    let accounts: HashSet<PeerId> = config.accounts.iter().map(|account| account.links.peer).collect();
+    let doors_core: Arc<dyn Core> = Arc::new(Listening {
+        core: core.clone(),
+        opt_out: OptOut::new(&config.opt_out),
+        accounts: accounts.clone(),
+    });
+    let links = Links::new(options, doors_core.clone(), routing.clone())
         .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
     let links = Arc::new(links);
+    let archive = match &config.archive.url {
+        Some(url) => Some(Archive::open(url, config.archive.options.clone())?),
+        None => None,
+    };
+    let history = archive.clone().map(|archive| History {
+        archive,
+        runtime: runtime.handle().clone(),
+        directory: directory.clone(),
+    });
+    let business = {
+        let _inside = runtime.enter();
+        let options = config.business.as_ref().map(|door| door.options.clone()).unwrap_or_default();
+        Arc::new(Business::new(options, doors_core, routing.clone(), links.hub())?)
+    };
+    let pump = match &archive {
+        Some(archive) => {
+            let source = Finished {
+                core: core.clone(),
+                hub: links.hub(),
+                store: store.clone(),
+                directory: directory.clone(),
+                accounts,
+            };
+            Some(archive.pump(Arc::new(source)).start()?)
+        }
+        None => None,
+    };
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
         started: begun,
@@ -59,8 +100,12 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         directory: directory.clone(),
         recovered,
         recovery_ms,
+        business: business.clone(),
+        history: history.clone(),
+        pump: Mutex::new(pump),
     });
-    let threads = core_loop::start(seed, engine, first, store.clone(), links.hub(), routing.clone())?;
+    let threads =
+        core_loop::start(seed, engine, first, store.clone(), links.hub(), routing.clone(), history)?;
     let keeper = Housekeeper {
         core: core.clone(),
         store: store.clone(),
@@ -68,15 +113,22 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         directory: directory.clone(),
         data: config.data.clone(),
         watermark: config.watermark,
-        retention: config.retention,
+        retention: archive.is_none().then_some(config.retention),
     };
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
 
-    let ran = runtime.block_on(run(&config, &links, &appliance));
+    let ran = runtime.block_on(run(&config, &links, &business, &appliance));
     appliance.ready.store(false, Relaxed);
     core.push_drain();
-    let left = runtime.block_on(links.shutdown(config.drain));
+    let left = runtime.block_on(async {
+        let (left, ()) = tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain));
+        left
+    });
+    let pump = appliance.pump.lock().take();
+    if let Some(pump) = pump {
+        pump.stop();
+    }
     let waiting = core.look(|engine, _| engine.live());
     core.stop();
     drop(stop_keeping);
@@ -102,7 +154,6 @@ fn restrict(folder: &std::path::Path) -> Result<()> {
 
 impl CoreHandle {
     fn push_drain(&self) {
-        use doors::Core;
         self.push(vec![Event::Drain]);
     }
 }
@@ -110,13 +161,13 @@ impl CoreHandle {
 fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine, Output, u64)> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
-    let settings =
-        Settings { body_cache: config.body_cache, seed: u64::from_le_bytes(seed), ..Settings::default() };
+    let settings = Settings { seed: u64::from_le_bytes(seed), ..config.settings.clone() };
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
     let now = core.clock.now();
     let queues = config.accounts.iter().map(|account| &account.queue);
-    for queue in queues.chain(config.peers.iter().map(|peer| &peer.queue)) {
+    let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
+    for queue in queues.chain(config.gateways.iter().map(|gateway| &gateway.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
@@ -127,10 +178,11 @@ fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine,
 
 fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, board: &Arc<Board>) -> Result<HouseRouting> {
     let names = directory.load();
-    let defaults = config
-        .peers
-        .iter()
-        .filter_map(|peer| Some((peer.links.peer, names.id(peer.default_account.as_deref()?)?)))
+    let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
+    let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
+    let defaults = peers
+        .chain(gateways)
+        .filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?)))
         .collect();
     if let Some(peer) = config.router.native.as_deref().and_then(|peer| names.id(peer)) {
         let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
@@ -171,7 +223,7 @@ fn seed_binding(config: &Config, hooks: &Hooks) -> Result<()> {
     Ok(())
 }
 
-async fn run(config: &Config, links: &Links, appliance: &Arc<Switchyard>) -> Result<()> {
+async fn run(config: &Config, links: &Links, business: &Business, appliance: &Arc<Switchyard>) -> Result<()> {
     let token = admin::Token::load_or_make(&config.token_file)?;
     let http = tokio::net::TcpListener::bind(config.http)
         .await
@@ -183,12 +235,31 @@ async fn run(config: &Config, links: &Links, appliance: &Arc<Switchyard>) -> Res
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
+        if let Some(options) = &account.business {
+            business.set_account(options.clone())?;
+        }
+    }
+    if let Some(door) = &config.business {
+        let socket = tokio::net::TcpListener::bind(door.listen).await.with_context(|| {
+            format!("[business] listen = \"{}\": is another program using it?", door.listen)
+        })?;
+        let address = socket.local_addr()?;
+        let calls = business.router().into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(axum::serve(socket, calls).into_future());
+        tracing::info!(%address, "business systems");
+    }
+    for gateway in &config.gateways {
+        links.set_gateway(gateway.links.clone())?;
     }
     for peer in &config.peers {
         links.set_peer(peer.links.clone())?;
     }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;
+        tracing::info!(listener = listener.name, %address, "listening");
+    }
+    for listener in &config.sgip_listeners {
+        let address = links.listen_sgip(listener.clone()).await?;
         tracing::info!(listener = listener.name, %address, "listening");
     }
     appliance.ready.store(true, Relaxed);
@@ -212,7 +283,8 @@ struct Housekeeper {
     directory: Arc<ArcSwap<Directory>>,
     data: std::path::PathBuf,
     watermark: u64,
-    retention: Duration,
+    /// `None`: the archive takes what has ended.
+    retention: Option<Duration>,
 }
 
 impl Housekeeper {
@@ -230,7 +302,6 @@ impl Housekeeper {
     }
 
     fn watch_disk(&self) {
-        use doors::Core;
         let counts = &self.core.counts;
         match store::free_space(&self.data) {
             Ok(free) => {
@@ -256,7 +327,8 @@ impl Housekeeper {
     }
 
     fn trim(&self) {
-        let keep = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
+        let Some(retention) = self.retention else { return };
+        let keep = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
         let before = Timestamp(wall().0.saturating_sub(keep));
         // In steps, so that no commit of the core waits long for ours.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {

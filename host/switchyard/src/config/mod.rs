@@ -1,13 +1,17 @@
 //! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
 
+mod business;
 mod read;
+mod sgip;
 
+use self::business::{Archive, Door};
+use crate::opt_out::Keywords;
 use doors::SourceRules;
-use engine::{PeerSettings, Uncertainty};
+use engine::{PeerSettings, Settings, Uncertainty};
 use hooks::{InstanceUse, OnFault};
 use links::{
-    AccountOptions, BindMode, BindModes, ClientTls, ListenerOptions, LongText, MessageIdForm, PeerOptions,
-    Secret, ServerTls,
+    AccountOptions, BindMode, BindModes, ClientTls, GatewayOptions, ListenerOptions, LongText, MessageIdForm,
+    PeerOptions, Secret, ServerTls, SgipListenerOptions,
 };
 use model::{Directory, ErrorClass, PeerId};
 use read::{Problem, Problems, Section, line_of};
@@ -46,14 +50,19 @@ pub(crate) struct Config {
     pub(crate) drain: Duration,
     pub(crate) http: SocketAddr,
     pub(crate) token_file: PathBuf,
-    pub(crate) body_cache: usize,
     pub(crate) retention: Duration,
     pub(crate) store_cache: usize,
     pub(crate) link_threads: usize,
     pub(crate) listeners: Vec<ListenerOptions>,
+    pub(crate) sgip_listeners: Vec<SgipListenerOptions>,
     pub(crate) accounts: Vec<Account>,
     pub(crate) peers: Vec<Peer>,
+    pub(crate) gateways: Vec<Gateway>,
     pub(crate) router: Router,
+    pub(crate) business: Option<Door>,
+    pub(crate) archive: Archive,
+    pub(crate) opt_out: Vec<Keywords>,
+    pub(crate) settings: Settings,
 }
 
 /// An account: its links' options and its queue's.
@@ -61,6 +70,8 @@ pub(crate) struct Config {
 pub(crate) struct Account {
     pub(crate) links: AccountOptions,
     pub(crate) queue: PeerSettings,
+    /// Its calls and pushes, where it is a business system.
+    pub(crate) business: Option<::business::AccountOptions>,
 }
 
 /// A peer: its links' options and its queue's, with names that are yet to be numbered.
@@ -69,6 +80,14 @@ pub(crate) struct Peer {
     pub(crate) links: PeerOptions,
     pub(crate) queue: PeerSettings,
     pub(crate) group: Option<String>,
+    pub(crate) default_account: Option<String>,
+}
+
+/// A gateway: its links' options and its queue's.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) links: GatewayOptions,
+    pub(crate) queue: PeerSettings,
     pub(crate) default_account: Option<String>,
 }
 
@@ -142,12 +161,32 @@ impl Config {
         let body_cache = engine.size("body-cache", 64 << 20) as usize;
         let store_cache = engine.size("store-cache", 256 << 20) as usize;
         let retention = engine.duration("finished-retention", Duration::from_secs(3 * 86_400));
+        let known = Settings::default();
+        let settings = Settings {
+            body_cache,
+            receipt_parking: engine.duration("receipt-parking", known.receipt_parking),
+            key_retention: engine.duration("key-retention", known.key_retention),
+            country: country(&engine),
+            ..known
+        };
         engine.finish();
 
-        let listeners: Vec<_> =
-            root.sections("listener").iter().map(|section| listener(section, base)).collect();
-        let accounts: Vec<_> = root.sections("account").iter().map(account).collect();
+        let mut listeners = Vec::new();
+        let mut sgip_listeners = Vec::new();
+        for section in root.sections("listener") {
+            match listener(&section, base) {
+                Listener::Smpp(options) => listeners.push(options),
+                Listener::Sgip(options) => sgip_listeners.push(options),
+            }
+        }
+        let accounts: Vec<_> =
+            root.sections("account").iter().map(|section| account(section, base)).collect();
         let peers: Vec<_> = root.sections("peer").iter().map(|section| peer(section, base)).collect();
+        let gateways: Vec<_> =
+            root.sections("gateway").iter().map(|section| sgip::gateway(section, base)).collect();
+        let business = root.has("business").then(|| business::door(&root.section("business")));
+        let archive = business::archive(&root.section("archive"), &data);
+        let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
         let router = router(&root.section("router"), base);
         let config = Self {
             name,
@@ -156,14 +195,19 @@ impl Config {
             drain,
             http: http_address,
             token_file,
-            body_cache,
             retention,
             store_cache,
             link_threads,
             listeners,
+            sgip_listeners,
             accounts,
             peers,
+            gateways,
             router,
+            business,
+            archive,
+            opt_out,
+            settings,
         };
         config.check_names(root);
         config
@@ -174,9 +218,16 @@ impl Config {
         let mut seen: HashMap<&str, &str> = HashMap::new();
         let accounts = root.sections("account");
         let peers = root.sections("peer");
+        let gateways = root.sections("gateway");
         for (section, name, kind) in (accounts.iter().zip(&self.accounts))
             .map(|(section, account)| (section, &account.links.name, "account"))
             .chain(peers.iter().zip(&self.peers).map(|(section, peer)| (section, &peer.links.name, "peer")))
+            .chain(
+                gateways
+                    .iter()
+                    .zip(&self.gateways)
+                    .map(|(section, gateway)| (section, &gateway.links.name, "gateway")),
+            )
         {
             if let Some(other) = seen.insert(name, kind)
                 && !name.is_empty()
@@ -195,8 +246,11 @@ impl Config {
         }
         let known_accounts: Vec<&str> =
             self.accounts.iter().map(|account| account.links.name.as_str()).collect();
-        for (section, peer) in peers.iter().zip(&self.peers) {
-            if let Some(account) = &peer.default_account
+        let defaults = peers.iter().zip(self.peers.iter().map(|peer| &peer.default_account));
+        let defaults =
+            defaults.chain(gateways.iter().zip(self.gateways.iter().map(|gateway| &gateway.default_account)));
+        for (section, default) in defaults {
+            if let Some(account) = default
                 && !known_accounts.contains(&account.as_str())
             {
                 let list = known_accounts.join(", ");
@@ -211,7 +265,7 @@ impl Config {
         let native = self.router.native.as_ref().map(|peer| ("native", peer));
         for (key, peer) in target.into_iter().chain(native) {
             if !seen.contains_key(peer.as_str()) {
-                router.wrong(key, format!("{peer:?} is no [[peer]] and no [[account]]"));
+                router.wrong(key, format!("{peer:?} is no [[peer]], no [[gateway]] and no [[account]]"));
             }
         }
     }
@@ -219,7 +273,9 @@ impl Config {
     /// All names, in the order of the file.
     pub(crate) fn names(&self) -> Vec<String> {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
-        accounts.chain(self.peers.iter().map(|peer| peer.links.name.clone())).collect()
+        let peers = self.peers.iter().map(|peer| peer.links.name.clone());
+        let gateways = self.gateways.iter().map(|gateway| gateway.links.name.clone());
+        accounts.chain(peers).chain(gateways).collect()
     }
 
     /// Puts the numbers in that the store has given to the names.
@@ -230,6 +286,15 @@ impl Config {
             account.links.peer = id;
             account.queue.peer = id;
             account.queue.group = id.0;
+            if let Some(business) = &mut account.business {
+                business.peer = id;
+            }
+        }
+        for gateway in &mut self.gateways {
+            let id = number(&gateway.links.name);
+            gateway.links.peer = id;
+            gateway.queue.peer = id;
+            gateway.queue.group = id.0;
         }
         // A named group has the number of its first peer.
         let mut groups: HashMap<String, u32> = HashMap::new();
@@ -245,7 +310,22 @@ impl Config {
     }
 }
 
-fn listener(section: &Section<'_>, base: &Path) -> ListenerOptions {
+/// What a listener speaks.
+enum Listener {
+    Smpp(ListenerOptions),
+    Sgip(SgipListenerOptions),
+}
+
+/// Digits of a country code.
+fn country(section: &Section<'_>) -> String {
+    let country = section.text("country").unwrap_or_default();
+    if country.len() > 4 || !country.bytes().all(|c| c.is_ascii_digit()) {
+        section.wrong("country", "must be the digits of a country code, such as \"86\"");
+    }
+    country
+}
+
+fn listener(section: &Section<'_>, base: &Path) -> Listener {
     let name = section.required("name", "\"smpp\"");
     let text = section.required("listen", "\"127.0.0.1:2775\"");
     let address = text.parse().unwrap_or_else(|_| {
@@ -255,6 +335,9 @@ fn listener(section: &Section<'_>, base: &Path) -> ListenerOptions {
         }
         SocketAddr::from(([127, 0, 0, 1], 0))
     });
+    if section.choice("protocol", false, &[("smpp", false), ("sgip", true)]) {
+        return Listener::Sgip(sgip::listener(section, &name, address));
+    }
     let defaults = ListenerOptions::new(&name, address);
     let tls = section.has("tls").then(|| {
         let tls = section.section("tls");
@@ -278,7 +361,7 @@ fn listener(section: &Section<'_>, base: &Path) -> ListenerOptions {
         ..defaults
     };
     section.finish();
-    options
+    Listener::Smpp(options)
 }
 
 fn existing(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {
@@ -297,7 +380,7 @@ fn system_id(section: &Section<'_>, key: &'static str, value: &str) {
     }
 }
 
-fn account(section: &Section<'_>) -> Account {
+fn account(section: &Section<'_>, base: &Path) -> Account {
     let name = section.required("name", "\"acme\"");
     let id = section.text("system-id").unwrap_or_else(|| name.clone());
     system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
@@ -353,36 +436,64 @@ fn account(section: &Section<'_>) -> Account {
     queue.receipts = false;
     queue.uncertainty = Uncertainty::SendAgain;
     queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=u64::MAX);
+    queue.part_receipts = section.choice("reports", false, &[("merged", false), ("per-part", true)]);
+    queue.opt_out = section.flag("opt-out", true);
+    if section.has("sgip") {
+        links.sgip = Some(sgip::sp(&section.section("sgip"), &name, base));
+    }
+    let business =
+        section.has("business").then(|| business::account(&section.section("business"), &links, base));
     section.finish();
-    Account { links, queue }
+    Account { links, queue, business }
+}
+
+fn error_class(word: &str) -> Option<ErrorClass> {
+    Some(match word {
+        "temporary" => ErrorClass::Temporary,
+        "permanent" => ErrorClass::Permanent,
+        "throttled" => ErrorClass::Throttled,
+        "queue-full" => ErrorClass::QueueFull,
+        "absent" => ErrorClass::Absent,
+        "memory-full" => ErrorClass::MemoryFull,
+        _ => return None,
+    })
+}
+
+fn address(section: &Section<'_>, key: &'static str, address: &str) {
+    let good =
+        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if !address.is_empty() && !good {
+        section.wrong(key, format!("is {address:?}, and must be host:port"));
+    }
+}
+
+/// A secret that stands in the file, or in a file of its own.
+fn secret(section: &Section<'_>, key: &'static str, file_key: &'static str, base: &Path) -> String {
+    match (section.text(key), section.text(file_key)) {
+        (Some(_), Some(_)) => {
+            section.wrong(file_key, format!("stands beside {key}; keep one of them"));
+            String::new()
+        }
+        (Some(secret), None) => secret,
+        (None, Some(file)) => match std::fs::read_to_string(base.join(&file)) {
+            Ok(secret) => secret.trim_end_matches(['\n', '\r']).to_owned(),
+            Err(error) => {
+                section.wrong(file_key, format!("{file}: {error}"));
+                String::new()
+            }
+        },
+        (None, None) => String::new(),
+    }
 }
 
 fn peer(section: &Section<'_>, base: &Path) -> Peer {
     let name = section.required("name", "\"upstream\"");
     let address = section.required("address", "\"smsc.example.net:2775\"");
-    let good =
-        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if !address.is_empty() && !good {
-        section.wrong("address", format!("is {address:?}, and must be host:port"));
-    }
+    self::address(section, "address", &address);
     let defaults = PeerOptions::new(&name, UNNUMBERED, &address);
     let id = section.text("system-id").unwrap_or_default();
     system_id(section, "system-id", &id);
-    let password = match (section.text("password"), section.text("password-file")) {
-        (Some(_), Some(_)) => {
-            section.wrong("password-file", "stands beside password; keep one of them");
-            String::new()
-        }
-        (Some(password), None) => password,
-        (None, Some(file)) => match std::fs::read_to_string(base.join(&file)) {
-            Ok(password) => password.trim_end_matches(['\n', '\r']).to_owned(),
-            Err(error) => {
-                section.wrong("password-file", format!("{file}: {error}"));
-                String::new()
-            }
-        },
-        (None, None) => String::new(),
-    };
+    let password = secret(section, "password", "password-file", base);
     let tls = section.has("tls").then(|| {
         let tls = section.section("tls");
         let ca = tls.text("ca").map(|path| existing(&tls, "ca", base, &path));
@@ -406,16 +517,7 @@ fn peer(section: &Section<'_>, base: &Path) -> Peer {
         let status = status
             .strip_prefix("0x")
             .map_or_else(|| status.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
-        let class = match &*class {
-            "temporary" => Some(ErrorClass::Temporary),
-            "permanent" => Some(ErrorClass::Permanent),
-            "throttled" => Some(ErrorClass::Throttled),
-            "queue-full" => Some(ErrorClass::QueueFull),
-            "absent" => Some(ErrorClass::Absent),
-            "memory-full" => Some(ErrorClass::MemoryFull),
-            _ => None,
-        };
-        match (status, class) {
+        match (status, error_class(&class)) {
             (Some(status), Some(class)) => {
                 classes.insert(status, class);
             }
@@ -577,7 +679,7 @@ on-fault = "nowhere"
                 "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
                 "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
                 "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
-                "line 21: router.on-fault: \"nowhere\" is no [[peer]] and no [[account]]",
+                "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]] and no [[account]]",
             ]
         );
     }
