@@ -17,6 +17,9 @@ pub struct Options {
     /// How long the pump waits for company before it archives fewer messages than a batch holds. It is what a message
     /// is late in the table when there is little traffic, and what little traffic costs the data base.
     pub linger: Duration,
+    /// The share of its time that the pump keeps the data base busy while it catches up with a backlog that shrinks
+    /// anyway, above 0 and at most 1; the rest belongs to traffic. With a backlog that grows it does not rest.
+    pub share: f64,
     /// Messages accepted longer ago than this are deleted; `None` keeps them all.
     pub keep: Option<Duration>,
     /// A row that the data base refuses by itself is tried again so often.
@@ -34,6 +37,7 @@ impl Default for Options {
         Self {
             batch: 2000,
             linger: Duration::from_millis(200),
+            share: 0.5,
             keep: None,
             refused_again: Duration::from_secs(3600),
             longest_pause: Duration::from_secs(30),
@@ -88,7 +92,8 @@ impl Archive {
     /// # Errors
     /// When the data base is down, or has tables of a newer daemon.
     pub async fn prepare(&self) -> Result<(), ArchiveError> {
-        self.within(self.backend.connect()).await.map(drop)
+        self.within(self.backend.connect()).await?.close().await;
+        Ok(())
     }
 
     /// Messages that match, newest first, at most `limit` (1 to 1000) of them, from where the page before ended.
@@ -136,7 +141,9 @@ impl Archive {
     /// When the data base does not answer; what was deleted until then is deleted.
     pub async fn trim(&self, before: Timestamp) -> Result<Trimmed, ArchiveError> {
         let mut session = self.within(self.backend.connect()).await?;
-        retention::trim(&mut *session, self.backend.dialect(), before).await.map_err(Fault::into_error)
+        let trimmed = retention::trim(&mut *session, self.backend.dialect(), before).await;
+        session.close().await;
+        trimmed.map_err(Fault::into_error)
     }
 
     async fn within<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, ArchiveError> {

@@ -1,4 +1,4 @@
-use crate::backend::Backend;
+use crate::backend::{Backend, Table};
 use crate::error::Fault;
 use crate::measure::HOUR;
 use crate::record::{columns, record};
@@ -8,6 +8,7 @@ use crate::{ArchiveError, Direction, Record};
 use model::{FinalState, MessageId, Timestamp};
 use std::fmt;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 /// Which messages are asked for; all conditions must hold, and an empty filter matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -61,7 +62,8 @@ impl FromStr for Cursor {
 /// Some messages, newest first.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// The messages.
+    /// The messages. There may be fewer than asked for, even none, though there are more: where a filter finds little in
+    /// much, a page ends after some seconds of looking.
     pub records: Vec<Record>,
     /// Where to go on; `None` when there are no more.
     pub next: Option<Cursor>,
@@ -78,6 +80,15 @@ pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<R
     Ok(read(backend, &columns, &statement).await?.pop())
 }
 
+/// Ids that the first look through a filter takes in; a look that was quick is followed by one of twice as many.
+const LOOK: i64 = 20_000;
+
+/// A look that takes less is quick.
+const QUICK: Duration = Duration::from_millis(50);
+
+/// After so long, a page ends with what was found.
+const ENOUGH: Duration = Duration::from_secs(2);
+
 pub(crate) async fn page(
     backend: &dyn Backend,
     filter: &Filter,
@@ -86,28 +97,59 @@ pub(crate) async fn page(
     wanted: Wanted,
 ) -> Result<Page, Fault> {
     let limit = limit.clamp(1, LIMIT);
-    let nothing = Page { records: Vec::new(), next: None };
-    let Some(range) = range(backend, filter, after).await? else { return Ok(nothing) };
+    let mut page = Page { records: Vec::new(), next: None };
+    let Some((first, mut last)) = range(backend, filter, after).await? else { return Ok(page) };
+    // Ids and numbers have indexes; whatever else is asked is compared row by row, a part of the table at a time.
+    let compares = filter.account.is_some()
+        || filter.peer.is_some()
+        || filter.state.is_some()
+        || filter.direction.is_some();
+    let (begun, mut look) = (Instant::now(), if compares { LOOK } else { i64::MAX });
+    while last >= first && page.records.len() <= limit {
+        if begun.elapsed() > ENOUGH {
+            page.next = Some(Cursor(last.saturating_add(1)));
+            return Ok(page);
+        }
+        let low = first.max(last.saturating_sub(look - 1));
+        let most = limit + 1 - page.records.len();
+        let this = Instant::now();
+        page.records.extend(look_through(backend, filter, (low, last), most, wanted).await?);
+        if this.elapsed() < QUICK {
+            look = look.saturating_mul(2);
+        }
+        last = low.saturating_sub(1);
+    }
+    if page.records.len() > limit {
+        page.records.truncate(limit);
+        page.next = page.records.last().and_then(|last| i64::try_from(last.id.0).ok()).map(Cursor);
+    }
+    Ok(page)
+}
+
+/// The newest that match of these ids.
+async fn look_through(
+    backend: &dyn Backend,
+    filter: &Filter,
+    range: (i64, i64),
+    most: usize,
+    wanted: Wanted,
+) -> Result<Vec<Record>, Fault> {
     let columns = columns(wanted.body, wanted.trace);
     let mut statement = select(backend.dialect(), &columns);
     match &filter.number {
         // With a number, ids first: they come from the two indexes in the right order, and nothing but them is read.
         Some(number) => {
-            let ids = ids_of(backend, filter, number, range, limit + 1).await?;
+            let ids = ids_of(backend, filter, number, range, most).await?;
             if ids.is_empty() {
-                return Ok(nothing);
+                return Ok(Vec::new());
             }
             let ids: Vec<_> = ids.iter().map(i64::to_string).collect();
             statement.push(" WHERE id IN (").push(&ids.join(",")).push(")");
         }
         None => conditions(&mut statement, filter, range),
     }
-    statement.push(" ORDER BY id DESC LIMIT ").push(&(limit + 1).to_string());
-    let mut records = read(backend, &columns, &statement).await?;
-    let more = records.len() > limit;
-    records.truncate(limit);
-    let next = records.last().filter(|_| more).and_then(|last| i64::try_from(last.id.0).ok()).map(Cursor);
-    Ok(Page { records, next })
+    statement.push(" ORDER BY id DESC LIMIT ").push(&most.to_string());
+    read(backend, &columns, &statement).await
 }
 
 /// Ids between which everything lies that may match, both included; `None` when nothing can.
@@ -116,7 +158,13 @@ async fn range(
     filter: &Filter,
     after: Option<Cursor>,
 ) -> Result<Option<(i64, i64)>, Fault> {
-    let (mut first, mut last) = (0, after.map_or(i64::MAX, |cursor| cursor.0.saturating_sub(1)));
+    // One aggregate a SELECT: SQLite looks at one end of the table for each, and at all of it for two at once.
+    let ends = "SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)";
+    let table = backend.select(&Statement::new(backend.dialect(), ends), &[Kind::Big, Kind::Big]).await?;
+    let Some((mut first, mut last)) = two_numbers(&table) else { return Ok(None) };
+    if let Some(cursor) = after {
+        last = last.min(cursor.0.saturating_sub(1));
+    }
     if filter.from.is_some() || filter.until.is_some() {
         let hour = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR;
         let mut statement =
@@ -124,11 +172,15 @@ async fn range(
         statement.number(filter.from.map_or(0, hour)).push(" AND hour <= ");
         statement.number(filter.until.map_or(i64::MAX, hour));
         let table = backend.select(&statement, &[Kind::Big, Kind::Big]).await?;
-        let ends = table.first().and_then(|row| Some((row.first()?.number()?, row.get(1)?.number()?)));
-        let Some(ends) = ends else { return Ok(None) };
+        let Some(ends) = two_numbers(&table) else { return Ok(None) };
         (first, last) = (first.max(ends.0), last.min(ends.1));
     }
     Ok((first <= last).then_some((first, last)))
+}
+
+fn two_numbers(table: &Table) -> Option<(i64, i64)> {
+    let row = table.first()?;
+    Some((row.first()?.number()?, row.get(1)?.number()?))
 }
 
 /// Everything of the filter but the number.

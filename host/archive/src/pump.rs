@@ -136,7 +136,11 @@ impl Pump {
             let (archive, status) = (self.archive.clone(), self.status.clone());
             tokio::spawn(async move { trim_regularly(archive, status, keep).await })
         });
-        let work = self.work();
+        let work = async {
+            if let Some(session) = self.work().await {
+                session.close().await;
+            }
+        };
         tokio::pin!(work);
         tokio::select! {
             () = &mut work => {}
@@ -164,8 +168,9 @@ impl Pump {
         let _ = tokio::time::timeout(length, self.stopped()).await;
     }
 
-    /// Until it is stopped: connect, archive all there is, wait for more.
-    async fn work(&self) {
+    /// Until it is stopped: connect, archive all there is, wait for more. Gives back the
+    /// connection.
+    async fn work(&self) -> Option<Box<dyn Session>> {
         let mut pause = FIRST_PAUSE;
         let mut kept: Option<Box<dyn Session>> = None;
         while !self.stopping() {
@@ -204,6 +209,7 @@ impl Pump {
                 }
             }
         }
+        kept
     }
 
     /// Until there is something to do, or it is time to look.
@@ -211,9 +217,7 @@ impl Pump {
         tokio::select! {
             () = self.wake.notified() => {
                 // Others will follow at once; unless a batch is full already.
-                let source = self.source.clone();
-                let waiting = spawn_blocking(move || source.backlog()).await.unwrap_or(0);
-                if waiting < self.archive.options.batch as u64 {
+                if self.source.backlog() < self.archive.options.batch as u64 {
                     self.pause(self.archive.options.linger).await;
                 }
             }
@@ -227,7 +231,7 @@ impl Pump {
         let mut reading = self.read_after(MessageId(0));
         let mut removing: Option<tokio::task::JoinHandle<Result<(), BoxError>>> = None;
         let mut skipped = Vec::new();
-        let mut full = false;
+        let (mut full, mut before) = (false, u64::MAX);
         let result = loop {
             let read = match joined(reading.await) {
                 Ok(read) => read,
@@ -252,14 +256,22 @@ impl Pump {
                 };
             self.note(&ids, &written, begun.elapsed());
             skipped.extend(written.refused.iter().map(|(id, _)| *id));
-            if let Some(before) = removing.take()
-                && let Err(fault) = joined(before.await)
+            if let Some(last) = removing.take()
+                && let Err(fault) = joined(last.await)
             {
                 break Err(fault);
             }
             if !written.there.is_empty() {
                 let source = self.source.clone();
                 removing = Some(spawn_blocking(move || source.removed(written.there)));
+            }
+            if full {
+                let backlog = self.source.backlog();
+                if backlog <= before {
+                    let share = self.archive.options.share.clamp(0.01, 1.0);
+                    self.pause(begun.elapsed().mul_f64(1.0 / share - 1.0)).await;
+                }
+                before = backlog;
             }
         };
         // What was committed may leave, whatever happened after it.

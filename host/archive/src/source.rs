@@ -13,7 +13,7 @@ pub trait Parties: Send + Sync {
 
 /// Where finished messages wait. The daemon implements it over its store.
 ///
-/// All calls come from blocking threads; they may block.
+/// `read` and `removed` are called on threads of their own and may block.
 pub trait Source: Parties + 'static {
     /// Finished messages with ids greater than `after`, by growing id, at most `most` of them; none when there are no
     /// more. It may give fewer than there are, to bound memory.
@@ -28,6 +28,6 @@ pub trait Source: Parties + 'static {
     /// When they could not be removed; they are given to the archive again later, which knows them by their ids.
     fn removed(&self, ids: Vec<MessageId>) -> Result<(), BoxError>;
 
-    /// How many wait.
+    /// How many wait. Called often; must be cheap.
     fn backlog(&self) -> u64;
 }

@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Type};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows of cells, as a query gives them.
 pub(crate) type Table = Vec<Vec<Cell>>;
@@ -41,6 +42,9 @@ pub(crate) trait Backend: Send + Sync {
 pub(crate) trait Session: Send {
     /// Rows and what they add to the sums, in one transaction: all or nothing.
     fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>>;
+
+    /// Says goodbye; without it the server writes of a broken connection into its log.
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 
     /// One statement; gives the number of rows that it changed.
     fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>>;
@@ -106,7 +110,7 @@ async fn migrate<C: Migrate>(
             Err(MigrateError::VersionMissing(found)) => {
                 return Err(Fault::Down(ArchiveError::NewerSchema { found, known }));
             }
-            Err(_) if attempt < 3 => {}
+            Err(_) if attempt < 5 => tokio::time::sleep(Duration::from_millis(20 * attempt)).await,
             Err(error) => return Err(Fault::Down(ArchiveError::Migration(error.to_string()))),
         }
     }

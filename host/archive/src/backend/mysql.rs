@@ -132,6 +132,14 @@ impl Session for MySqlConnection {
         .boxed()
     }
 
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        async move {
+            // Nothing is under way: there is nothing to lose.
+            let _ = Connection::close(*self).await;
+        }
+        .boxed()
+    }
+
     fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
         async move {
             super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)

@@ -40,7 +40,6 @@ impl Sqlite {
             .busy_timeout(Duration::from_secs(10))
             // The two indexes on numbers are written at random places; their upper levels should stay in memory.
             .pragma("cache_size", "-65536")
-            .pragma("mmap_size", "268435456")
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
             .pragma("wal_autocheckpoint", "4000")
             .disable_statement_logging();
@@ -48,7 +47,18 @@ impl Sqlite {
     }
 
     async fn connection(&self) -> Result<SqliteConnection, Fault> {
-        let mut connection = SqliteConnection::connect_with(&self.options).await.map_err(meaning)?;
+        let mut attempt = 0;
+        let mut connection = loop {
+            match SqliteConnection::connect_with(&self.options).await {
+                Ok(connection) => break connection,
+                // To turn a new file to WAL needs it alone, and the busy timeout does not count for that.
+                Err(error) if is_busy(&error) && attempt < 50 => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => return Err(meaning(error)),
+            }
+        };
         super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
     }
@@ -117,6 +127,14 @@ impl Session for SqliteConnection {
         .boxed()
     }
 
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        async move {
+            // Nothing is under way: there is nothing to lose.
+            let _ = Connection::close(*self).await;
+        }
+        .boxed()
+    }
+
     fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
         async move {
             super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
@@ -131,6 +149,12 @@ impl Session for SqliteConnection {
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
+}
+
+/// SQLITE_BUSY, with any of its extensions.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|refusal| refusal.code()?.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 /// By SQLite's extended result code.

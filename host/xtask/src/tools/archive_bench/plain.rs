@@ -67,7 +67,6 @@ impl Plain {
                     .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
                     .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
                     .pragma("cache_size", "-65536")
-                    .pragma("mmap_size", "268435456")
                     .pragma("wal_autocheckpoint", "4000");
                 Self::Sqlite(SqliteConnection::connect_with(&options).await?)
             }
