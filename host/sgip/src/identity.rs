@@ -19,22 +19,14 @@ pub fn home_number(number: &[u8]) -> &[u8] {
 /// The id under which a gateway's Report speaks of a message: the sequence of its Submit and the user, since one Submit
 /// may have many (SGIP 1.2 §4.2.3.5).
 ///
-/// Form: the twelve octets of the sequence, then the number's digits packed two an octet, the odd last one with F; a
-/// number with other characters follows as it is, after an octet FF.
+/// Form: the thirty digits of the sequence, a colon, and the number without what may stand before it; so people can look
+/// it up in an operator's logs.
 #[must_use]
 pub fn peer_message_id(submit: Sequence, user: &[u8]) -> PeerMessageId {
-    let mut id = PeerMessageId::new(&submit.octets());
-    let number = home_number(user);
-    if number.iter().all(u8::is_ascii_digit) {
-        for pair in number.chunks(2) {
-            let high = (pair[0] - b'0') << 4;
-            let low = pair.get(1).map_or(0xF, |digit| digit - b'0');
-            id.0.push(high | low);
-        }
-    } else {
-        id.0.push(0xFF);
-        id.0.extend_from_slice(number);
-    }
+    let mut id = PeerMessageId::default();
+    id.0.extend_from_slice(submit.to_string().as_bytes());
+    id.0.push(b':');
+    id.0.extend_from_slice(home_number(user));
     id
 }
 
@@ -46,7 +38,7 @@ mod tests {
     fn one_user_however_written() {
         let sequence = Sequence { node: 3_010_012_345, time: 1_120_203_226, counter: 2 };
         let id = peer_message_id(sequence, b"8613012345678");
-        assert_eq!(id.0.len(), 18);
+        assert_eq!(id.0.as_slice(), b"301001234511202032260000000002:13012345678");
         for same in [&b"13012345678"[..], b"+8613012345678", b"008613012345678"] {
             assert_eq!(peer_message_id(sequence, same), id);
         }
@@ -54,7 +46,5 @@ mod tests {
         assert_ne!(peer_message_id(Sequence { counter: 3, ..sequence }, b"13012345678"), id);
         assert_ne!(peer_message_id(sequence, b"1301234567"), peer_message_id(sequence, b"13012345670"));
         assert_eq!(home_number(b"861065"), b"861065");
-        assert_eq!(peer_message_id(sequence, b"x").0.len(), 14);
-        assert_eq!(peer_message_id(sequence, b"").0.len(), 12);
     }
 }

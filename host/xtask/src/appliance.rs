@@ -43,6 +43,9 @@ pub struct Blueprint {
     parts: Vec<String>,
     listener: String,
     router: String,
+    archive: String,
+    business: u16,
+    sgip: u16,
 }
 
 impl Blueprint {
@@ -56,6 +59,9 @@ impl Blueprint {
             parts: Vec::new(),
             listener: String::new(),
             router: String::new(),
+            archive: "none".to_owned(),
+            business: free_port()?,
+            sgip: free_port()?,
         })
     }
 
@@ -85,6 +91,46 @@ impl Blueprint {
             "[[peer]]\nname = \"{name}\"\naddress = \"{address}\"\nsystem-id = \"switchyard\"\npassword = \"{PASSWORD}\"\n{keys}\n"
         ));
         self
+    }
+
+    /// Where finished messages go: an URL. Without it they stay in the store.
+    pub fn archive(&mut self, url: &str) -> &mut Self {
+        self.archive = url.to_owned();
+        self
+    }
+
+    /// Where business systems call.
+    pub fn business(&self) -> SocketAddr {
+        loopback(self.business)
+    }
+
+    /// Where gateways and SPs log in.
+    pub fn sgip(&self) -> SocketAddr {
+        loopback(self.sgip)
+    }
+
+    /// Adds a gateway, to which we are the SP `us` with the password `pw`; it logs in to us as `smg` with `its`. Opens
+    /// the SGIP listener for it.
+    pub fn gateway(&mut self, name: &str, address: SocketAddr, keys: &str) -> &mut Self {
+        let listener =
+            format!("[[listener]]\nname = \"sgip\"\nprotocol = \"sgip\"\nlisten = \"{}\"\n", self.sgip());
+        if !self.parts.contains(&listener) {
+            self.parts.push(listener);
+        }
+        self.parts.push(format!(
+            "[[gateway]]\nname = \"{name}\"\naddress = \"{address}\"\nnode = 3010012345\nlogin-name = \"us\"\n\
+             login-password = \"pw\"\nits-name = \"smg\"\nits-password = \"its\"\n{keys}\n"
+        ));
+        self
+    }
+
+    /// Opens the door of business systems and adds an account with calls; `keys` are those of `[account.business]`.
+    pub fn business_account(&mut self, name: &str, keys: &str, business: &str) -> &mut Self {
+        let door = format!("[business]\nlisten = \"{}\"\n", self.business());
+        if !self.parts.contains(&door) {
+            self.parts.push(door);
+        }
+        self.account(name, &format!("{keys}\n[account.business]\n{business}"))
     }
 
     /// Adds tables as they are.
@@ -134,6 +180,7 @@ impl Blueprint {
             self.data().display().to_string()
         );
         text.push_str(&format!("[http]\nlisten = \"{}\"\n\n", self.http()));
+        text.push_str(&format!("[archive]\nurl = {:?}\n\n", self.archive));
         text.push_str(&format!(
             "[[listener]]\nname = \"smpp\"\nlisten = \"{}\"\n{}\n",
             self.smpp(),

@@ -6,3 +6,4 @@ pub mod database;
 pub mod guest;
 pub mod house;
 pub mod load;
+pub mod sample;

@@ -39,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         Task::Plugins => {
             println!("plugins: in {}", plugins::build()?.display());
         }
+        Task::Demo(options) if options.sgip => tools::demo_sgip::run(&options)?,
         Task::Demo(options) => tools::demo::run(&options)?,
         Task::Setup => tools::setup::run()?,
         Task::Test => tools::test::run()?,

@@ -14,10 +14,13 @@ use xtask::{guest, house};
 pub(crate) struct Options {
     /// Stop at the end instead of running until Ctrl-C.
     #[arg(long)]
-    exit: bool,
+    pub(super) exit: bool,
     /// A daemon that is built already, instead of building one.
     #[arg(long)]
-    binary: Option<PathBuf>,
+    pub(super) binary: Option<PathBuf>,
+    /// The SGIP platform instead: a sample business system on one side, a sample gateway on the other.
+    #[arg(long)]
+    pub(crate) sgip: bool,
 }
 
 /// Messages a second of the sample ESME.

@@ -1,0 +1,141 @@
+//! `cargo xtask demo --sgip`: the whole circle of the SGIP platform, with a sample business system and gateway.
+
+use super::demo::Options;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use xtask::appliance::{Appliance, Blueprint, PASSWORD};
+use xtask::house;
+use xtask::sample::{Gateway, Shop};
+
+const SECRET: &str = "sample-secret";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    println!("demo: building the appliance (the first time takes some minutes)");
+    let component = crate::plugins::build()?.join("prefix_router.wasm");
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => house::daemon(true)?,
+    };
+    let folder = house::target().join("demo-sgip");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    let shop = Shop::start(SECRET)?;
+    let mut blueprint = Blueprint::new(&binary, &folder)?;
+    let gateway = Gateway::start(blueprint.sgip())?;
+    let business = format!("push = {{ url = {:?}, secret = {SECRET:?} }}", shop.url());
+    blueprint
+        .archive("sqlite:archive.db")
+        .business_account("shop", "source = { default = \"10655\" }", &business)
+        .gateway(
+            "unicom",
+            gateway.address(),
+            "default-account = \"shop\"\nfields = { corp-id = \"12345\", service-type = \"DEMO\" }",
+        )
+        .tables("[[opt-out]]\nlanguage = \"en\"\nstop = [\"STOP\"]\nstart = [\"START\"]\n");
+    let policy = "[default]\nlegs = [{ peer = \"unicom\" }]\nnote = \"everything to the gateway\"\n";
+    let appliance = blueprint.router(&component, policy)?.start()?;
+    println!("demo: the appliance is up; business systems call http://{}", blueprint.business());
+    println!(
+        "demo: its SGIP listener is on {}, the sample gateway on {}",
+        blueprint.sgip(),
+        gateway.address()
+    );
+
+    let call = json!({ "to": "8613012345678", "text": "您好, hello", "reference": "order 7" });
+    let (status, answer) = submit(&blueprint, &call, Some("order-7"))?;
+    println!("demo: the business system submits {call}\n      and is answered {status}: {answer}");
+    ensure!(status == 202, "not accepted");
+    let (_, again) = submit(&blueprint, &call, Some("order-7"))?;
+    ensure!(again == answer, "a repetition was answered otherwise");
+    println!("demo: repeated under the same key, it is answered the same, and nothing is sent twice");
+
+    let submit_ = gateway.submits().recv_timeout(PATIENCE).context("no Submit came")?;
+    println!(
+        "demo: the gateway has a Submit from {} for {}: {:?} (coding {})",
+        String::from_utf8_lossy(&submit_.sp_number),
+        String::from_utf8_lossy(&submit_.users[0]),
+        sgip::text::decode(submit_.coding, &submit_.content),
+        submit_.coding
+    );
+    let report = shop.came().recv_timeout(PATIENCE).context("no report was pushed")?;
+    println!("demo: its Report is pushed to the business system, signed:\n      {report}");
+    ensure!(
+        report["state"] == "delivered" && report["reference"] == "order 7",
+        "not the report that was expected"
+    );
+
+    gateway.deliver("8613012345678", "10655", "thanks")?;
+    let reply = shop.came().recv_timeout(PATIENCE).context("no reply was pushed")?;
+    println!("demo: a subscriber's reply is pushed too:\n      {reply}");
+    ensure!(reply["text"] == "thanks", "not the reply that was expected");
+
+    gateway.deliver("8613012345678", "10655", "STOP")?;
+    shop.came().recv_timeout(PATIENCE).context("no STOP was pushed")?;
+    let (status, refused) = submit(&blueprint, &call, None)?;
+    println!(
+        "demo: after STOP the next text for that subscriber is refused with {status}: {}",
+        refused["detail"]
+    );
+    ensure!(status == 422, "not refused");
+
+    let id = answer["messages"][0]["id"].as_str().context("an id")?.to_owned();
+    let found = archived(&appliance, &id)?;
+    println!("demo: and this is what the archive has of the first message:\n{found:#}");
+    let statistics = appliance.get("/v1/statistics?by=day")?;
+    println!("demo: the day in figures:\n{statistics:#}");
+    if options.exit {
+        let (status, _) = appliance.stop()?;
+        ensure!(status.success(), "the appliance stopped with {status}");
+        println!("demo: the circle is closed");
+        return Ok(());
+    }
+    let http = blueprint.http();
+    println!("\nIt goes on until Ctrl-C. To look further:\n");
+    println!(
+        "  curl -s -u shop:{PASSWORD} -H 'Idempotency-Key: k1' -d '{{\"to\": \"8613012345679\", \"text\": \"hi\"}}' http://{}/v1/messages",
+        blueprint.business()
+    );
+    println!("  TOKEN=$(cat {})", appliance.blueprint().data().join("token").display());
+    for path in [
+        "/v1/history?number=8613012345678&trace=1",
+        "/v1/history/export?format=csv",
+        "/v1/business",
+        "/v1/opt-outs",
+    ] {
+        println!("  curl -s -H \"Authorization: Bearer $TOKEN\" 'http://{http}{path}'");
+    }
+    appliance.wait_for_end();
+    Ok(())
+}
+
+/// A call of the business system.
+fn submit(blueprint: &Blueprint, body: &Value, key: Option<&str>) -> Result<(u16, Value)> {
+    // base64 of "shop:" and the password.
+    let login = format!("Basic {}", encode(format!("shop:{PASSWORD}").as_bytes()));
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut request =
+        agent.post(format!("http://{}/v1/messages", blueprint.business())).header("Authorization", login);
+    if let Some(key) = key {
+        request = request.header("Idempotency-Key", key);
+    }
+    let mut response = request.send(body.to_string())?;
+    let text = response.body_mut().read_to_string()?;
+    Ok((response.status().as_u16(), serde_json::from_str(&text)?))
+}
+
+fn encode(octets: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(octets)
+}
+
+/// The archive's record of a message, once the pump has brought it there.
+fn archived(appliance: &Appliance, id: &str) -> Result<Value> {
+    let history = appliance.wait_until(PATIENCE, "/v1/history?number=8613012345678&trace=1", |page| {
+        page["messages"].as_array().is_some_and(|found| found.iter().any(|one| one["id"] == id))
+    })?;
+    let found = history["messages"].as_array().and_then(|all| all.iter().find(|one| one["id"] == id));
+    found.cloned().context("the record")
+}
