@@ -1,4 +1,5 @@
-//! Programs that speak SMPP with libraries that we did not write, told and telling in lines of JSON.
+//! Programs in other languages that stand for the other end, told and telling in lines of JSON: of SMPP with libraries that
+//! we did not write, of SGIP and of business systems with Python's standard library alone.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -46,6 +47,12 @@ impl Peer {
             );
         }
         Self::start(name, &mut Command::new(python), options)
+    }
+
+    /// A script for Python that needs nothing but the standard library.
+    pub fn plain_python(name: &str, options: &Value) -> Result<Self> {
+        // -B: no compiled files beside the sources.
+        Self::start(name, Command::new("python3").arg("-B"), options)
     }
 
     fn start(name: &str, command: &mut Command, options: &Value) -> Result<Self> {
