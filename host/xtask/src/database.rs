@@ -226,6 +226,8 @@ impl Database {
     fn server(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.folder).stdin(Stdio::null()).env("LC_ALL", "C").env("TZ", "UTC");
+        // A MariaDB that starts removes the temporary tables of every other from a folder that they share.
+        command.env("TMPDIR", &self.folder);
         if let Some((user, group)) = self.identity {
             // Says nothing about the other groups of root: std drops those with the user.
             command.uid(user).gid(group).env("HOME", &self.folder);
@@ -426,7 +428,12 @@ mod tests {
 
     #[test]
     fn mariadb_keeps_what_is_committed() -> Result<()> {
-        keeps_what_is_committed(Database::mariadb)
+        keeps_what_is_committed(|folder| {
+            let database = Database::mariadb(folder)?;
+            let temporary = database.query("SELECT @@tmpdir")?;
+            assert_eq!(temporary, [[folder.join("mariadb").display().to_string()]]);
+            Ok(database)
+        })
     }
 
     #[test]

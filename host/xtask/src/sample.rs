@@ -8,7 +8,7 @@ use sgip::{
     Bind, Command, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode, Sequence, Submit,
 };
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -139,6 +139,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, submits: mpsc::Sender
 pub struct Shop {
     url: String,
     came: mpsc::Receiver<serde_json::Value>,
+    refuses: Arc<AtomicBool>,
     _runtime: Runtime,
 }
 
@@ -150,9 +151,14 @@ impl Shop {
         let url = format!("http://{}/sms", listener.local_addr()?);
         let (sender, came) = mpsc::channel();
         let secret = secret.to_owned();
+        let refuses = Arc::new(AtomicBool::new(false));
+        let down = refuses.clone();
         let take = move |headers: HeaderMap, body: String| {
-            let (sender, secret) = (sender.clone(), secret.clone());
+            let (sender, secret, down) = (sender.clone(), secret.clone(), down.load(Relaxed));
             async move {
+                if down {
+                    return StatusCode::SERVICE_UNAVAILABLE;
+                }
                 let signed = headers.get(business::SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
                 let seconds = signed
                     .and_then(|value| value.strip_prefix("t=")?.split(',').next()?.parse().ok())
@@ -166,12 +172,17 @@ impl Shop {
         };
         let app = Router::new().route("/sms", post(take));
         runtime.spawn(async move { axum::serve(listener, app).await });
-        Ok(Self { url, came, _runtime: runtime })
+        Ok(Self { url, came, refuses, _runtime: runtime })
     }
 
     /// Where it is pushed to.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Answers everything with 503 from now on, or takes it again.
+    pub fn refuse(&self, refuse: bool) {
+        self.refuses.store(refuse, Relaxed);
     }
 
     /// Pushes as they come.

@@ -1,0 +1,325 @@
+//! The whole circle: a business system's XML-RPC call, a gateway that we did not write, the push of its report, the row in
+//! MariaDB; and a subscriber's reply the other way. Undisturbed, and with the daemon killed at every step.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
+use behaviour_tests::{PATIENCE, Peer, Stage};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
+use xtask::database::Database;
+use xtask::sample::Shop;
+
+const SECRET: &str = "a-secret";
+const USER: &str = "8613012345678";
+const POLICY: &str = "[default]\nlegs = [{ peer = \"unicom\" }]\n";
+
+/// A call with Python's own XML-RPC client. A fault is an error.
+fn call(blueprint: &Blueprint, method: &str, arguments: &Value) -> Result<Value> {
+    const SCRIPT: &str = "
+import json, sys, xmlrpc.client
+url, method, arguments = sys.argv[1:]
+server = xmlrpc.client.ServerProxy(url)
+try:
+    answer = getattr(server, method)(*json.loads(arguments))
+except xmlrpc.client.Fault as fault:
+    answer = {'fault': fault.faultCode, 'text': fault.faultString}
+print(json.dumps(answer))
+";
+    let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", blueprint.business());
+    let output = Command::new("python3")
+        .args(["-c", SCRIPT, &url, method, &arguments.to_string()])
+        .stdin(Stdio::null())
+        .output()?;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{method}: {error}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// A platform: the appliance, a gateway in Python, a business system, a data base.
+struct Platform {
+    stage: Stage,
+    gateway: Peer,
+    shop: Shop,
+    blueprint: Blueprint,
+}
+
+impl Platform {
+    fn new(archive: &str) -> Result<Self> {
+        let stage = Stage::new()?;
+        let mut gateway = Peer::plain_python(
+            "sgip.py",
+            &json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 }),
+        )?;
+        let port = gateway.expect("listening")?["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.context("a port")?));
+        let shop = Shop::start(SECRET)?;
+        let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+        let push = format!("push = {{ url = {:?}, secret = {SECRET:?} }}", shop.url());
+        blueprint
+            .archive(archive)
+            .business_account("shop", "source = { default = \"10655\" }", &push)
+            .gateway("unicom", address, "default-account = \"shop\"")
+            .router(&stage.guest("prefix_router"), POLICY)?;
+        Ok(Self { stage, gateway, shop, blueprint })
+    }
+
+    fn start(&mut self) -> Result<Appliance> {
+        let appliance = self.blueprint.start()?;
+        let port = self.blueprint.sgip().port();
+        self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+        Ok(appliance)
+    }
+
+    /// Submits one text under a key; its id.
+    fn submit(&self, text: &str) -> Result<String> {
+        let message = json!({ "to": USER, "text": text, "reference": text });
+        let answer = call(&self.blueprint, "sms.submit", &json!([message, text]))?;
+        Ok(answer[0]["id"].as_str().with_context(|| format!("{answer}"))?.to_owned())
+    }
+
+    fn report(&mut self, sequence: &Value) -> Result<()> {
+        self.gateway
+            .tell(&json!({ "report": { "sequence": sequence, "user": USER, "state": 0, "error": 0 } }))
+    }
+
+    /// The push that fits; pushes may come more than once.
+    fn pushed(&self, fits: impl Fn(&Value) -> bool) -> Result<Value> {
+        loop {
+            let came = self.shop.came().recv_timeout(PATIENCE).context("the push did not come")?;
+            if fits(&came) {
+                return Ok(came);
+            }
+        }
+    }
+}
+
+/// Rows as the server's own client counts them, once there are as many as there should be.
+fn rows(database: &Database, name: &str, count: usize) -> Result<Vec<Vec<String>>> {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let sql = "SELECT id, direction, state, source, destination FROM messages ORDER BY id";
+        // The table is made by the daemon; before that there is none.
+        match database.query_in(name, sql) {
+            Ok(found) if found.len() >= count => return Ok(found),
+            other if std::time::Instant::now() > deadline => {
+                anyhow::bail!("not {count} rows: {other:?}");
+            }
+            _ => std::thread::park_timeout(std::time::Duration::from_millis(50)),
+        }
+    }
+}
+
+#[test]
+fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let database = Database::mariadb(folder.path())?;
+    let mut platform = Platform::new(&database.create("circle")?)?;
+    let appliance = platform.start()?;
+    let id = platform.submit("order 7")?;
+    ensure!(platform.submit("order 7")? == id, "a repetition is another message");
+    let submit = platform.gateway.expect("taken")?;
+    assert_eq!((&submit["text"], &submit["user_numbers"]), (&json!("order 7"), &json!([USER])));
+    platform.report(&submit["sequence"])?;
+    let report = platform.pushed(|push| push["type"] == "report")?;
+    assert_eq!(
+        (&report["message_id"], &report["state"], &report["reference"]),
+        (&json!(id), &json!("delivered"), &json!("order 7"))
+    );
+    platform.gateway.tell(&json!({ "deliver": {
+        "user_number": USER, "sp_number": "10655", "text": "好的", "message_coding": 15, "reserve": "4c494e4b30303031" } }))?;
+    let reply = platform.pushed(|push| push["type"] == "reply")?;
+    assert_eq!((&reply["text"], &reply["link_id"]), (&json!("好的"), &json!("LINK0001")));
+    let found = rows(&database, "circle", 2)?;
+    assert_eq!(found[0], [&id, "mt", "delivered", "10655", USER]);
+    assert_eq!(found[1][1..], ["mo", "delivered", USER, "10655"]);
+
+    // Asked for afterwards, it is found where it is now.
+    let state = call(&platform.blueprint, "sms.state", &json!([id]))?;
+    assert_eq!((&state["state"], &state["final"]), (&json!("delivered"), &json!(true)));
+    let trace = appliance.get(&format!("/v1/messages/{id}"))?;
+    assert_eq!((&trace["state"], &trace["finished"]), (&json!("delivered"), &json!(true)));
+    let history = appliance.get(&format!("/v1/history?number={USER}&limit=1"))?;
+    assert_eq!(history["messages"].as_array().map(Vec::len), Some(1));
+    let cursor = history["next"].as_str().context("a second page")?;
+    let rest = appliance.get(&format!("/v1/history?number={USER}&limit=5&cursor={cursor}"))?;
+    assert_eq!((&rest["messages"][0]["id"], &rest["next"]), (&json!(id), &Value::Null));
+    let (status, csv) = appliance.request("GET", "/v1/history/export?format=csv&direction=mt", &[])?;
+    assert_eq!((status, csv.lines().count()), (200, 2), "{csv}");
+    let statistics = appliance.get("/v1/statistics?by=day&account=shop")?;
+    assert_eq!((&statistics[0]["mt"]["delivered"], &statistics[0]["mo"]["accepted"]), (&json!(1), &json!(1)));
+
+    // Reports once more, for whoever lost them.
+    let again = json!({ "from": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z", "account": "shop" });
+    let made = appliance.ask("POST", "/v1/reports/again", again.to_string().as_bytes())?;
+    assert_eq!(made, json!({ "reports": 1 }));
+    let again = platform.pushed(|push| push["type"] == "report")?;
+    assert_eq!((&again["message_id"], &again["reference"]), (&json!(id), &json!("order 7")));
+
+    // What is wrong is a fault with a code, and nothing is stored.
+    let fault = call(&platform.blueprint, "sms.submit", &json!([{ "to": "nobody", "text": "x" }]))?;
+    assert_eq!(fault["fault"], 3, "{fault}");
+    let fault =
+        call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x", "coding": "utf-7" }]))?;
+    assert_eq!(fault["fault"], 3, "{fault}");
+    let methods = call(&platform.blueprint, "system.listMethods", &json!([]))?;
+    assert!(methods.as_array().is_some_and(|methods| methods.contains(&json!("sms.fetch"))));
+    let parked = appliance.get("/v1/reports/parked")?;
+    assert_eq!(parked["parked"], 0);
+    platform
+        .gateway
+        .tell(&json!({ "report": { "sequence": [1, 2, 3], "user": USER, "state": 0, "error": 0 } }))?;
+    appliance.wait_until(PATIENCE, "/v1/reports/parked", |parked| parked["parked"] == 1)?;
+    let (status, _) = appliance.stop()?;
+    ensure!(status.success(), "stopped with {status}");
+    drop(platform.stage);
+    Ok(())
+}
+
+/// Where the daemon is killed.
+#[derive(Debug, Clone, Copy)]
+enum Kill {
+    /// The call was answered.
+    Accepted,
+    /// The gateway has the Submit, and its answer never comes.
+    Submitted,
+    /// The gateway has answered.
+    Responded,
+    /// The report came, and the business system is down.
+    Reported,
+    /// The business system has the report, and the data base is down.
+    Pushed,
+    /// The row is there.
+    Archived,
+}
+
+#[test]
+fn killed_at_every_step_nothing_is_lost_and_nothing_archived_twice() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut database = Database::mariadb(folder.path())?;
+    for (number, kill) in
+        [Kill::Accepted, Kill::Submitted, Kill::Responded, Kill::Reported, Kill::Pushed, Kill::Archived]
+            .into_iter()
+            .enumerate()
+    {
+        let name = format!("step{number}");
+        let url = database.create(&name)?;
+        one_kill(&mut database, &name, &url, kill).with_context(|| format!("killed at {kill:?}"))?;
+    }
+    Ok(())
+}
+
+fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
+    let mut platform = Platform::new(url)?;
+    let appliance = platform.start()?;
+    if matches!(kill, Kill::Submitted) {
+        platform.gateway.tell(&json!({ "set": { "silent": 1 } }))?;
+    }
+    let id = platform.submit("order 7")?;
+    if matches!(kill, Kill::Accepted) {
+        appliance.kill()?;
+        let _appliance = platform.start()?;
+        return finish(&mut platform, database, name, &id, true, _appliance);
+    }
+    let submit = platform.gateway.expect("taken")?;
+    match kill {
+        Kill::Submitted => {
+            appliance.kill()?;
+            let appliance = platform.start()?;
+            // The repetition has the sequence of what it repeats: the gateway knows it, and the user gets one message.
+            let again = platform.gateway.expect("taken")?;
+            assert_eq!((&again["sequence"], &again["duplicate"]), (&submit["sequence"], &json!(true)));
+            platform.report(&submit["sequence"])?;
+            finish(&mut platform, database, name, &id, false, appliance)
+        }
+        Kill::Responded => {
+            appliance
+                .wait_until(PATIENCE, &format!("/v1/messages/{id}"), |trace| trace["state"] == "responded")?;
+            appliance.kill()?;
+            let appliance = platform.start()?;
+            platform.report(&submit["sequence"])?;
+            finish(&mut platform, database, name, &id, false, appliance)
+        }
+        Kill::Reported => {
+            platform.shop.refuse(true);
+            platform.report(&submit["sequence"])?;
+            let answered =
+                platform.gateway.expect_such("answered", |event| event["command"] == "report_resp")?;
+            assert_eq!(answered["result"], 0);
+            appliance.kill()?;
+            platform.shop.refuse(false);
+            let appliance = platform.start()?;
+            finish(&mut platform, database, name, &id, false, appliance)
+        }
+        Kill::Pushed => {
+            database.stop()?;
+            platform.report(&submit["sequence"])?;
+            platform.pushed(|push| push["message_id"] == id)?;
+            appliance.kill()?;
+            let appliance = platform.start()?;
+            appliance.wait_until(PATIENCE, "/v1/archive", |archive| archive["backlog"] == 1)?;
+            database.start()?;
+            archived(&mut platform, database, name, &id, appliance)
+        }
+        Kill::Accepted | Kill::Archived => {
+            platform.report(&submit["sequence"])?;
+            platform.pushed(|push| push["message_id"] == id)?;
+            rows(database, name, 1)?;
+            appliance.kill()?;
+            let appliance = platform.start()?;
+            archived(&mut platform, database, name, &id, appliance)
+        }
+    }
+}
+
+/// From wherever it stood when the daemon came back: one message at the gateway, its report at the business system.
+fn finish(
+    platform: &mut Platform,
+    database: &Database,
+    name: &str,
+    id: &str,
+    report: bool,
+    appliance: Appliance,
+) -> Result<()> {
+    if report {
+        let submit = platform.gateway.expect("taken")?;
+        platform.report(&submit["sequence"])?;
+    }
+    let push = platform.pushed(|push| push["message_id"] == id)?;
+    assert_eq!(push["state"], "delivered");
+    archived(platform, database, name, id, appliance)
+}
+
+/// One row, and after a reply and another restart still one each.
+fn archived(
+    platform: &mut Platform,
+    database: &Database,
+    name: &str,
+    id: &str,
+    appliance: Appliance,
+) -> Result<()> {
+    // The other way: the reply is answered, and the daemon killed at once.
+    platform
+        .gateway
+        .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "thanks" } }))?;
+    let answered = platform.gateway.expect_such("answered", |event| event["command"] == "deliver_resp")?;
+    assert_eq!(answered["result"], 0);
+    appliance.kill()?;
+    let appliance = platform.start()?;
+    let reply = platform.pushed(|push| push["type"] == "reply")?;
+    assert_eq!(reply["text"], "thanks");
+    let found = rows(database, name, 2)?;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0][..3], [id, "mt", "delivered"]);
+    assert_eq!(found[1][1..3], ["mo", "delivered"]);
+    // A key is remembered over all of it.
+    ensure!(platform.submit("order 7")? == id, "the repetition is another message");
+    appliance.wait_until(PATIENCE, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    let (status, _) = appliance.stop()?;
+    ensure!(status.success(), "stopped with {status}");
+    let once = platform.gateway.collect("taken", std::time::Duration::ZERO);
+    let fresh =
+        once.iter().filter(|event| event["command"] == "submit" && event["duplicate"].is_null()).count();
+    ensure!(fresh == 0, "the gateway got it more than once: {once:#?}");
+    Ok(())
+}
