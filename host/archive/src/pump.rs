@@ -180,14 +180,14 @@ impl Pump {
                 None => self.patiently(self.archive.backend.connect()).await,
             };
             let result = match result {
-                Ok(mut session) => self.pass(&mut *session).await.map(|more| (session, more)),
+                Ok(mut session) => self.pass(&mut *session).await.map(|done| (session, done)),
                 Err(fault) => Err(fault),
             };
             match result {
-                Ok((session, more)) => {
+                Ok((session, done)) => {
                     kept = Some(session);
                     pause = FIRST_PAUSE;
-                    if !more {
+                    if done == 0 || self.waiting() < self.archive.options.batch as u64 {
                         self.rest().await;
                     }
                 }
@@ -217,7 +217,7 @@ impl Pump {
         tokio::select! {
             () = self.wake.notified() => {
                 // Others will follow at once; unless a batch is full already.
-                if self.source.backlog() < self.archive.options.batch as u64 {
+                if self.waiting() < self.archive.options.batch as u64 {
                     self.pause(self.archive.options.linger).await;
                 }
             }
@@ -225,24 +225,35 @@ impl Pump {
         }
     }
 
-    /// Archives everything that waits now, from the smallest id to the largest: the next batch is read and the last one
-    /// removed while one is written. Says whether there is more already.
-    async fn pass(&self, session: &mut dyn Session) -> Result<bool, Fault> {
-        let mut reading = self.read_after(MessageId(0));
+    /// How many wait, but for those that are refused.
+    fn waiting(&self) -> u64 {
+        self.source.backlog().saturating_sub(self.status.refused.load(Relaxed))
+    }
+
+    /// Archives what waits, from the smallest id on, as long as there are full batches: the next one is read and the last
+    /// one removed while one is written. Gives how many are in the archive now that were not before.
+    async fn pass(&self, session: &mut dyn Session) -> Result<usize, Fault> {
+        let mut reading = Some(self.read_after(MessageId(0)));
         let mut removing: Option<tokio::task::JoinHandle<Result<(), BoxError>>> = None;
         let mut skipped = Vec::new();
-        let (mut full, mut before) = (false, u64::MAX);
+        let (mut done, mut before) = (0, u64::MAX);
         let result = loop {
-            let read = match joined(reading.await) {
+            let Some(next) = reading.take() else { break Ok(()) };
+            let read = match joined(next.await) {
                 Ok(read) => read,
                 Err(fault) => break Err(fault),
             };
             skipped.extend(read.skipped);
-            let Some(last) = read.last else { break Ok(full) };
-            full = read.looked_at >= self.archive.options.batch;
-            reading = self.read_after(last);
+            let full = read.looked_at >= self.archive.options.batch;
+            if read.rows.is_empty() && !full {
+                self.forget_refused_but(&skipped);
+                break Ok(());
+            }
+            // Where the batch is not full, nothing is read ahead: a pass that ran after the traffic would write ever
+            // smaller batches.
+            reading = read.last.filter(|_| full).map(|last| self.read_after(last));
             if self.stopping() {
-                break Ok(false);
+                break Ok(());
             }
             if read.rows.is_empty() {
                 continue;
@@ -255,6 +266,7 @@ impl Pump {
                     Err(fault) => break Err(fault),
                 };
             self.note(&ids, &written, begun.elapsed());
+            done += written.new;
             skipped.extend(written.refused.iter().map(|(id, _)| *id));
             if let Some(last) = removing.take()
                 && let Err(fault) = joined(last.await)
@@ -265,29 +277,29 @@ impl Pump {
                 let source = self.source.clone();
                 removing = Some(spawn_blocking(move || source.removed(written.there)));
             }
-            if full {
-                let backlog = self.source.backlog();
-                if backlog <= before {
-                    let share = self.archive.options.share.clamp(0.01, 1.0);
-                    self.pause(begun.elapsed().mul_f64(1.0 / share - 1.0)).await;
-                }
-                before = backlog;
+            if !full {
+                continue;
             }
+            let backlog = self.source.backlog();
+            if backlog <= before {
+                let share = self.archive.options.share.clamp(0.01, 1.0);
+                self.pause(begun.elapsed().mul_f64(1.0 / share - 1.0)).await;
+            }
+            before = backlog;
         };
         // What was committed may leave, whatever happened after it.
         let removed = match removing {
             Some(removing) => joined(removing.await),
             None => Ok(()),
         };
-        let more = result?;
+        result?;
         removed?;
-        self.forget_refused_but(&skipped);
         if self.status.since_success().is_none_or(|since| since > SIGN_OF_LIFE) {
             let hello = Statement::new(self.archive.backend.dialect(), "SELECT max(hour) FROM hours");
             self.patiently(session.select(&hello, &[Kind::Big])).await?;
             self.success();
         }
-        Ok(more)
+        Ok(done)
     }
 
     /// The next batch, read and made into rows on a thread of its own.

@@ -255,6 +255,31 @@ pub fn a_refused_row_stands_aside(url: &str) {
     assert_eq!(accepted(&archive), 3010);
 }
 
+/// More refused rows than a batch holds, and older than all others.
+pub fn many_refused_rows_do_not_block(url: &str) {
+    let archive = Archive::open(url, Options { batch: 4, ..options() }).unwrap();
+    runtime().block_on(archive.prepare()).unwrap();
+    let statement = if url.starts_with("sqlite") {
+        "CREATE TRIGGER superstition BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
+    } else {
+        "ALTER TABLE messages ADD CONSTRAINT superstition CHECK (destination <> '491700000013')"
+    };
+    sql(url, statement).unwrap();
+    let bad: Vec<_> = (0..9).map(|n| n * 500 + 13).collect();
+    let shelf = Shelf::with(bad.iter().copied().chain(5000..5010));
+    let pump = start(&archive, &shelf);
+    shelf.wait_for(9);
+    shelf.put((6000..6003).map(finished));
+    pump.wake();
+    shelf.wait_for(9);
+    while pump.status().refused < 9 {
+        std::thread::yield_now();
+    }
+    pump.stop();
+    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first((5000..5010).chain(6000..6003)));
+    assert_eq!(shelf.ids().len(), 9);
+}
+
 /// Octets that are no text, and the longest there are.
 pub fn odd_octets_are_kept(url: &str) {
     let archive = open(url);
@@ -540,7 +565,7 @@ pub fn statistics_count_once(url: &str) {
 macro_rules! every_scenario {
     ($place:expr) => {
         $crate::every_scenario!($place; everything_arrives, once_after_a_crash, two_at_once, newer_tables_are_refused,
-            a_refused_row_stands_aside, odd_octets_are_kept, filters_find_what_they_should, paging_is_stable, retention,
+            a_refused_row_stands_aside, many_refused_rows_do_not_block, odd_octets_are_kept, filters_find_what_they_should, paging_is_stable, retention,
             exports, statistics_count_once);
     };
     ($place:expr; $($name:ident),*) => {
