@@ -582,7 +582,9 @@ class Raw:
 
 
 class Codec:
-    """{"decode": hex} gives "decoded" {the PDU} or "broken"; {"encode": {PDU}} gives "encoded" {"hex"}."""
+    """{"decode": hex} gives "decoded" {the PDU} or "broken"; {"encode": {PDU}} gives "encoded" {"hex"};
+    {"read": hex, "coding": n, "udhi": n} gives "read" {"text", "part"}; {"cut": text, "coding": n} gives "cut"
+    {"parts": [hex, …]}."""
 
     async def start(self):
         tell("ready")
@@ -593,6 +595,11 @@ class Codec:
                 tell("decoded", **codec.decode(bytes.fromhex(action["decode"])))
             if "encode" in action:
                 tell("encoded", hex=codec.encode(action["encode"]).hex())
+            if "read" in action:
+                tell("read", **codec.shown(bytes.fromhex(action["read"]), action["coding"], action.get("udhi", 0)))
+            if "cut" in action:
+                made = codec.parts(action["cut"], action["coding"], action.get("reference", 1))
+                tell("cut", parts=[content.hex() for _, content in made])
         except codec.Broken as broken:
             tell("broken", text=str(broken))
 
