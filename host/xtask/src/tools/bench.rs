@@ -34,6 +34,8 @@ pub(crate) struct Options {
 enum Room {
     /// The data pump beside plain INSERTs into the same data base, and questions to a large history.
     Archive(super::archive_bench::Options),
+    /// Traffic while the archive's MariaDB is up, stopped, and catching up; every message must be in the table at the end.
+    Outage,
 }
 
 /// Numbers of an appliance's whole life; a longer measurement ends early.
@@ -241,6 +243,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(Room::Archive(options)) = &options.room {
         return super::archive_bench::run(options);
     }
+    if let Some(Room::Outage) = &options.room {
+        return outage(options);
+    }
     let place = Place::prepare("bench-", options.binary.as_deref())?;
     println!(
         "bench: {} processors shared by appliance, source and sink; {} s each; texts of 100 octets; window {}",
@@ -297,6 +302,53 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     Ok(())
 }
+
+/// The archive's data base goes away and comes back under full load.
+fn outage(options: &Options) -> Result<()> {
+    let place = Place::prepare("outage-", options.binary.as_deref())?;
+    println!("  {}", HEAD.replace('\n', "\n  "));
+    let mut blueprint = place.blueprint("none")?;
+    blueprint.router(&place.component, POLICY)?;
+    let line = Line::start(&mut blueprint)?;
+    let without = line.measure("no archive", options, None)?;
+    drop(line);
+
+    let folder = tempfile::tempdir()?;
+    let mut database = xtask::database::Database::mariadb(folder.path())?;
+    let mut blueprint = place.blueprint("archive")?;
+    blueprint.archive(&database.url()).router(&place.component, POLICY)?;
+    let line = Line::start(&mut blueprint)?;
+    let up = line.measure("MariaDB up", options, None)?;
+    line.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    database.stop()?;
+    let before = line.tally.accepted_so_far();
+    let down = line.measure("MariaDB stopped", options, None)?;
+    let missed = line.tally.accepted_so_far() - before;
+    ensure!(missed >= 100_000, "only {missed} messages while the data base was stopped; take more --seconds");
+    database.start()?;
+    let back = line.measure("MariaDB back, catching up", options, None)?;
+    let began = Instant::now();
+    line.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    let took = began.elapsed();
+    let rows = database.query("SELECT COUNT(*), COUNT(DISTINCT id) FROM messages")?;
+    let accepted = line.tally.accepted_so_far();
+    println!();
+    println!("stopped against no archive: {:+.1}%", (down.rate / without.rate - 1.0) * 100.0);
+    println!(
+        "stopped against up: {:+.1}%; catching up against up: {:+.1}%",
+        (down.rate / up.rate - 1.0) * 100.0,
+        (back.rate / up.rate - 1.0) * 100.0
+    );
+    println!(
+        "{missed} messages while it was stopped; {accepted} accepted in all, rows and ids in the table: {rows:?}"
+    );
+    println!("the last of them {:.1} s after the load had ended", took.as_secs_f64());
+    ensure!(rows == [[accepted.to_string(), accepted.to_string()]], "the table is not what was accepted");
+    Ok(())
+}
+
+/// How long the pump may take for everything that a measurement has left behind.
+const CATCH_UP: Duration = Duration::from_secs(300);
 
 /// Stops the line with its parked messages, and starts the appliance again on them.
 fn recovery(line: Line) -> Result<String> {
