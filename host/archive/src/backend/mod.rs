@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Rows of cells, as a query gives them.
 pub(crate) type Table = Vec<Vec<Cell>>;
 
+/// How long a reader waits for a connection: for one to become free, or for the server to come back.
+const ACQUIRE: Duration = Duration::from_secs(5);
+
 /// One data base.
 pub(crate) trait Backend: Send + Sync {
     /// How it is spoken to.
@@ -201,6 +204,9 @@ fn fault(error: sqlx::Error, blame: impl Fn(&dyn sqlx::error::DatabaseError) -> 
     }
     match error {
         sqlx::Error::Encode(error) => Fault::Row(error.to_string()),
+        sqlx::Error::PoolTimedOut => {
+            Fault::Down(ArchiveError::Database(format!("no connection within {} s", ACQUIRE.as_secs())))
+        }
         error => Fault::Down(ArchiveError::Database(error.to_string())),
     }
 }

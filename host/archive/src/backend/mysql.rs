@@ -13,7 +13,6 @@ use sqlx::mysql::{
 };
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
 use std::str::FromStr;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 
 const MIGRATIONS: [(i64, &str, &str); 1] =
@@ -78,7 +77,7 @@ impl MySql {
                 let options = MySqlPoolOptions::new()
                     .min_connections(0)
                     .max_connections(self.readers)
-                    .acquire_timeout(Duration::from_secs(10));
+                    .acquire_timeout(super::ACQUIRE);
                 Ok(options.connect_lazy_with(self.options.clone()))
             })
             .await

@@ -11,7 +11,6 @@ use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 
 const MIGRATIONS: [(i64, &str, &str); 1] =
@@ -47,7 +46,7 @@ impl Postgres {
                 let options = PgPoolOptions::new()
                     .min_connections(0)
                     .max_connections(self.readers)
-                    .acquire_timeout(Duration::from_secs(10));
+                    .acquire_timeout(super::ACQUIRE);
                 Ok(options.connect_lazy_with(self.options.clone()))
             })
             .await

@@ -68,7 +68,10 @@ impl Sqlite {
             .get_or_try_init(|| async {
                 // The first reader may be there before the pump.
                 self.connection().await?.close().await.map_err(meaning)?;
-                let options = SqlitePoolOptions::new().min_connections(0).max_connections(self.readers);
+                let options = SqlitePoolOptions::new()
+                    .min_connections(0)
+                    .max_connections(self.readers)
+                    .acquire_timeout(super::ACQUIRE);
                 Ok(options.connect_lazy_with(self.options.clone().pragma("query_only", "on")))
             })
             .await
