@@ -439,6 +439,28 @@ pub fn retention(url: &str) {
     assert_eq!(runtime.block_on(archive.trim(before)).unwrap().messages, 1);
 }
 
+/// With a limit to their age, the pump deletes old messages by itself.
+pub fn old_messages_leave_by_themselves(url: &str) {
+    let shelf = Arc::new(Shelf::default());
+    // Of the year 1970, whatever the clock of this machine says.
+    shelf.put((0..1500).map(|n| {
+        let (mut message, ended) = finished(n);
+        message.accepted_at = Timestamp(n * 1000);
+        (message, ended)
+    }));
+    fill(&open(url), &shelf);
+    let keep = Some(Duration::from_secs(3600));
+    let archive = Archive::open(url, Options { keep, ..options() }).unwrap();
+    let pump = start(&archive, &shelf);
+    while pump.status().trimmed < 1500 {
+        std::thread::yield_now();
+    }
+    pump.stop();
+    assert!(all(&archive, &Filter::default(), 1000).is_empty());
+    // What was counted stays.
+    assert_eq!(accepted(&archive), 1500);
+}
+
 /// CSV and JSON Lines hold what pages show.
 pub fn exports(url: &str) {
     let (archive, shelf) = (open(url), Shelf::with(0..2500));
@@ -565,8 +587,9 @@ pub fn statistics_count_once(url: &str) {
 macro_rules! every_scenario {
     ($place:expr) => {
         $crate::every_scenario!($place; everything_arrives, once_after_a_crash, two_at_once, newer_tables_are_refused,
-            a_refused_row_stands_aside, many_refused_rows_do_not_block, odd_octets_are_kept, filters_find_what_they_should, paging_is_stable, retention,
-            exports, statistics_count_once);
+            a_refused_row_stands_aside, many_refused_rows_do_not_block, odd_octets_are_kept,
+            filters_find_what_they_should, paging_is_stable, retention, old_messages_leave_by_themselves, exports,
+            statistics_count_once);
     };
     ($place:expr; $($name:ident),*) => {
         $(#[test]
