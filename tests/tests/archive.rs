@@ -3,14 +3,13 @@
 #[path = "../../host/archive/tests/scenarios/mod.rs"]
 mod scenarios;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use archive::{RunningPump, State};
-use behaviour_tests::load::Stop;
 use parking_lot::Mutex;
 use scenarios::messages::{Shelf, finished};
+use scenarios::until;
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 use xtask::database::Database;
 
 /// A server and its folder.
@@ -112,15 +111,6 @@ mod postgres {
     }
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) -> Result<()> {
-    let (pause, deadline) = (Stop::default(), Instant::now() + Duration::from_secs(120));
-    while !holds() {
-        ensure!(Instant::now() < deadline, "in vain: {what}");
-        pause.pause(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
 fn is_down(pump: &RunningPump) -> bool {
     matches!(pump.status().state, State::Down(_))
 }
@@ -134,7 +124,7 @@ fn waits_while_it_is_down(mut server: Server, messages: u64) -> Result<()> {
     server.database.stop()?;
     shelf.put((500..500 + messages).map(finished));
     pump.wake();
-    until("the pump finds that it is down", || is_down(&pump))?;
+    until("the pump finds that it is down", || is_down(&pump));
     let status = pump.status();
     assert_eq!((status.archived, status.backlog), (500, messages));
     server.database.start()?;
@@ -152,9 +142,9 @@ fn survives_crashes(mut server: Server) -> Result<()> {
     let shelf = Shelf::with(0..MESSAGES);
     let pump = archive.pump(shelf.clone()).start()?;
     for third in [1, 2] {
-        until("some are archived", || (shelf.ids().len() as u64) < MESSAGES - third * MESSAGES / 4)?;
+        until("some are archived", || (shelf.ids().len() as u64) < MESSAGES - third * MESSAGES / 4);
         server.database.kill()?;
-        until("the pump finds that it is down", || is_down(&pump))?;
+        until("the pump finds that it is down", || is_down(&pump));
         server.database.start()?;
     }
     shelf.wait_for(0);

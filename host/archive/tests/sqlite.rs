@@ -27,9 +27,7 @@ fn waits_until_it_can_be_opened() {
     let archive = scenarios::open(&format!("sqlite:{}", disk.join("archive.sqlite").display()));
     let shelf = Shelf::with(0..100);
     let pump = archive.pump(shelf.clone()).start().unwrap();
-    while !matches!(pump.status().state, archive::State::Down(_)) {
-        std::thread::yield_now();
-    }
+    scenarios::until("the pump finds no place", || matches!(pump.status().state, archive::State::Down(_)));
     assert_eq!(shelf.ids().len(), 100);
     std::fs::create_dir(&disk).unwrap();
     shelf.wait_for(0);

@@ -22,7 +22,7 @@ use sqlx::{AssertSqlSafe, Connection};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn options() -> Options {
     Options { linger: Duration::from_millis(5), longest_pause: Duration::from_secs(1), ..Options::default() }
@@ -42,6 +42,15 @@ pub fn open(url: &str) -> Archive {
 
 fn start(archive: &Archive, shelf: &Arc<Shelf>) -> RunningPump {
     archive.pump(shelf.clone()).start().unwrap()
+}
+
+/// Waits until it holds.
+pub fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
 }
 
 /// Archives all of them.
@@ -150,9 +159,7 @@ pub fn once_after_a_crash(url: &str) {
     let (archive, shelf) = (open(url), Shelf::with(0..3000));
     shelf.dying.store(true, Relaxed);
     let pump = start(&archive, &shelf);
-    while pump.status().archived < 3000 {
-        std::thread::yield_now();
-    }
+    until("all are committed", || pump.status().archived == 3000);
     pump.stop();
     assert_eq!(shelf.removed.load(Relaxed), 0);
     shelf.dying.store(false, Relaxed);
@@ -205,12 +212,8 @@ pub fn newer_tables_are_refused(url: &str) {
     assert!(text.contains("4711") && text.contains("up to 1"), "{text}");
     let shelf = Shelf::with(0..10);
     let pump = start(&archive, &shelf);
-    let state = loop {
-        match pump.status().state {
-            State::Starting => std::thread::yield_now(),
-            state => break state,
-        }
-    };
+    until("the pump has tried", || pump.status().state != State::Starting);
+    let state = pump.status().state;
     pump.stop();
     assert!(matches!(state, State::Down(why) if why.contains("4711")));
     assert_eq!(shelf.ids().len(), 10);
@@ -234,9 +237,7 @@ pub fn a_refused_row_stands_aside(url: &str) {
     shelf.put((3000..3010).map(finished));
     pump.wake();
     shelf.wait_for(6);
-    while pump.status().refused < 6 {
-        std::thread::yield_now();
-    }
+    until("all six are refused", || pump.status().refused == 6);
     let status = pump.status();
     pump.stop();
     assert_eq!((status.archived, status.refused, status.backlog), (3004, 6, 6));
@@ -272,9 +273,7 @@ pub fn many_refused_rows_do_not_block(url: &str) {
     shelf.put((6000..6003).map(finished));
     pump.wake();
     shelf.wait_for(9);
-    while pump.status().refused < 9 {
-        std::thread::yield_now();
-    }
+    until("all nine are refused", || pump.status().refused == 9);
     pump.stop();
     assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first((5000..5010).chain(6000..6003)));
     assert_eq!(shelf.ids().len(), 9);
@@ -452,9 +451,7 @@ pub fn old_messages_leave_by_themselves(url: &str) {
     let keep = Some(Duration::from_secs(3600));
     let archive = Archive::open(url, Options { keep, ..options() }).unwrap();
     let pump = start(&archive, &shelf);
-    while pump.status().trimmed < 1500 {
-        std::thread::yield_now();
-    }
+    until("all are deleted", || pump.status().trimmed == 1500);
     pump.stop();
     assert!(all(&archive, &Filter::default(), 1000).is_empty());
     // What was counted stays.
