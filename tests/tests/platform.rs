@@ -60,6 +60,7 @@ impl Platform {
             .archive(archive)
             .business_account("shop", "source = { default = \"10655\" }", &push)
             .gateway("unicom", address, "default-account = \"shop\"")
+            .tables("[[opt-out]]\nlanguage = \"zh\"\nsenders = [\"1065*\"]\nstop = [\"退订\"]\nstart = [\"订阅\"]\n")
             .router(&stage.guest("prefix_router"), POLICY)?;
         Ok(Self { stage, gateway, shop, blueprint })
     }
@@ -164,6 +165,24 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     assert_eq!(fault["fault"], 3, "{fault}");
     let methods = call(&platform.blueprint, "system.listMethods", &json!([]))?;
     assert!(methods.as_array().is_some_and(|methods| methods.contains(&json!("sms.fetch"))));
+
+    // A subscriber's word holds, also over a restart, until it is taken back.
+    let say = |platform: &mut Platform, text: &str| -> Result<()> {
+        platform.gateway.tell(&json!({ "deliver": {
+            "user_number": USER, "sp_number": "10655", "text": text, "message_coding": 15 } }))?;
+        platform.pushed(|push| push["text"] == text).map(drop)
+    };
+    say(&mut platform, "退订")?;
+    appliance.kill()?;
+    let appliance = platform.start()?;
+    let fault = call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?;
+    assert_eq!(fault["fault"], 8, "{fault}");
+    assert_eq!(appliance.get("/v1/opt-outs")?["stopped"][0]["sender"], "10655");
+    say(&mut platform, "订阅")?;
+    assert!(
+        call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?[0]["id"].is_string()
+    );
+
     let parked = appliance.get("/v1/reports/parked")?;
     assert_eq!(parked["parked"], 0);
     platform
@@ -321,5 +340,92 @@ fn archived(
     let fresh =
         once.iter().filter(|event| event["command"] == "submit" && event["duplicate"].is_null()).count();
     ensure!(fresh == 0, "the gateway got it more than once: {once:#?}");
+    Ok(())
+}
+
+/// Between an SP and a gateway, neither of which we wrote: we are the gateway to the one and the SP to the other.
+#[test]
+fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut gateway = Peer::plain_python(
+        "sgip.py",
+        &json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 }),
+    )?;
+    let mut sp = Peer::plain_python(
+        "sgip.py",
+        &json!({ "role": "sp", "node": 3_010_054_321_u32, "name": "smg2", "password": "pw2", "retry": 0.05 }),
+    )?;
+    let port = |peer: &mut Peer| -> Result<SocketAddr> {
+        let port = peer.expect("listening")?["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.context("a port")?)))
+    };
+    let (gateway_at, sp_at) = (port(&mut gateway)?, port(&mut sp)?);
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    blueprint
+        .account(
+            "sp",
+            &format!(
+                "[account.sgip]\nnode = 202002\naddress = \"{sp_at}\"\nlogin-name = \"smg2\"\nlogin-password = \"pw2\"\n"
+            ),
+        )
+        .gateway("unicom", gateway_at, "default-account = \"sp\"")
+        .router(&stage.guest("prefix_router"), POLICY)?;
+    let appliance = blueprint.start()?;
+    let port = blueprint.sgip().port();
+    gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+    sp.tell(&json!({ "dial": { "port": port, "name": "sp", "password": PASSWORD } }))?;
+    assert_eq!(sp.expect("dialled")?["result"], 0);
+
+    // One Submit for two users is a message each; what only SGIP knows goes through.
+    let users = [USER, "8613112345678"];
+    sp.tell(&json!({ "submit": {
+        "sp_number": "10655", "user_numbers": users, "text": "测试", "message_coding": 15, "service_type": "TEN-OCTETS",
+        "fee_type": 2, "fee_value": "10", "report_flag": 1, "priority": 9, "reserve": "4c494e4b30303031" }, "tag": 1 }))?;
+    let answered = sp.expect("answered")?;
+    assert_eq!(answered["result"], 0);
+    for user in users {
+        let taken = gateway.expect_such("taken", |event| event["user_numbers"] == json!([user]))?;
+        let told = (
+            &taken["text"],
+            &taken["service_type"],
+            &taken["fee_type"],
+            &taken["priority"],
+            &taken["reserve"],
+        );
+        assert_eq!(
+            told,
+            (&json!("测试"), &json!("TEN-OCTETS"), &json!(2), &json!(9), &json!("4c494e4b30303031"))
+        );
+        assert_ne!(taken["sequence"], answered["sequence"]);
+        let (state, error) = if user == USER { (0, 0) } else { (2, 29) };
+        gateway.tell(&json!({ "report": { "sequence": taken["sequence"], "user": user, "state": state, "error": error } }))?;
+        let report = sp.expect_such("taken", |event| event["user_number"] == user)?;
+        assert_eq!(report["submit_sequence"], answered["sequence"]);
+        assert_eq!((&report["state"], &report["error_code"]), (&json!(state), &json!(error)));
+    }
+
+    // The same octets again are answered again, and nothing more reaches the gateway; other content is refused.
+    let twice = json!({ "submit": { "sp_number": "10655", "user_numbers": [USER], "text": "once" }, "times": 2, "tag": 2 });
+    sp.tell(&twice)?;
+    assert_eq!(sp.expect("answered")?["result"], 0);
+    let once = gateway.expect_such("taken", |event| event["text"] == "once")?;
+    let other = json!({ "submit": { "sequence": answered["sequence"], "sp_number": "10655", "user_numbers": [USER],
+        "text": "other" }, "tag": 3 });
+    sp.tell(&other)?;
+    let refused = sp.expect_such("answered", |event| event["tag"] == 3)?;
+    assert_eq!(refused["result"], 9, "{refused}");
+
+    // A reply goes the other way, its LinkID with it.
+    gateway.tell(&json!({ "deliver": {
+        "user_number": USER, "sp_number": "10655", "text": "好", "message_coding": 8, "reserve": "4c494e4b30303032" } }))?;
+    let deliver = sp.expect_such("taken", |event| event["command"] == "deliver")?;
+    assert_eq!((&deliver["text"], &deliver["reserve"]), (&json!("好"), &json!("4c494e4b30303032")));
+    let sent = gateway.collect("taken", std::time::Duration::ZERO);
+    ensure!(
+        !sent.iter().any(|event| event["text"] == "once" && event["sequence"] != once["sequence"]),
+        "{sent:#?}"
+    );
+    let (status, _) = appliance.stop()?;
+    ensure!(status.success(), "stopped with {status}");
     Ok(())
 }

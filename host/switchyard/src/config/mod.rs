@@ -486,6 +486,24 @@ fn secret(section: &Section<'_>, key: &'static str, file_key: &'static str, base
     }
 }
 
+/// How messages for a peer or a gateway are handled.
+fn queue(section: &Section<'_>, uncertain: Uncertainty, remedies: &[(&str, Uncertainty)]) -> PeerSettings {
+    let mut queue = PeerSettings::new(UNNUMBERED);
+    queue.rate = section.rate("rate");
+    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
+    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
+    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=u64::MAX);
+    queue.receipts = section.flag("receipts", true);
+    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
+    queue.uncertainty = section.choice("uncertain", uncertain, remedies);
+    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
+    if let Some(retry) = section.durations("retry") {
+        queue.retry = retry;
+    }
+    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
+    queue
+}
+
 fn peer(section: &Section<'_>, base: &Path) -> Peer {
     let name = section.required("name", "\"upstream\"");
     let address = section.required("address", "\"smsc.example.net:2775\"");
@@ -569,15 +587,8 @@ fn peer(section: &Section<'_>, base: &Path) -> Peer {
         tls,
         ..defaults
     };
-    let mut queue = PeerSettings::new(UNNUMBERED);
-    queue.rate = section.rate("rate");
-    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=u64::MAX);
-    queue.receipts = section.flag("receipts", true);
-    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
-    queue.uncertainty = section.choice(
-        "uncertain",
+    let queue = queue(
+        section,
         Uncertainty::AwaitReceipt,
         &[
             ("send-again", Uncertainty::SendAgain),
@@ -585,11 +596,6 @@ fn peer(section: &Section<'_>, base: &Path) -> Peer {
             ("await-receipt", Uncertainty::AwaitReceipt),
         ],
     );
-    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
-    if let Some(retry) = section.durations("retry") {
-        queue.retry = retry;
-    }
-    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
     let group = section.text("group");
     let default_account = section.text("default-account");
     section.finish();

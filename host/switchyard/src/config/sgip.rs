@@ -2,9 +2,8 @@
 
 use super::read::Section;
 use super::{Gateway, UNNUMBERED, address, secret};
-use engine::{PeerSettings, Uncertainty};
+use engine::Uncertainty;
 use links::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
-use model::ErrorClass;
 use sgip::{Dialect, Fields};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -108,7 +107,6 @@ pub(super) fn gateway(section: &Section<'_>, base: &Path) -> Gateway {
             ),
         }
     }
-    let _: &HashMap<u8, ErrorClass> = &classes;
     let mut networks = Vec::new();
     for network in section.texts("networks").unwrap_or_default() {
         match network.parse() {
@@ -134,24 +132,9 @@ pub(super) fn gateway(section: &Section<'_>, base: &Path) -> Gateway {
         fields: fields(&section.section("fields"), defaults.fields.clone()),
         ..defaults
     };
-    let mut queue = PeerSettings::new(UNNUMBERED);
-    queue.rate = section.rate("rate");
-    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=u64::MAX);
-    queue.receipts = section.flag("receipts", true);
-    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
     // A repetition has the sequence of what it repeats, by which the gateway knows it.
-    queue.uncertainty = section.choice(
-        "uncertain",
-        Uncertainty::SendAgain,
-        &[("send-again", Uncertainty::SendAgain), ("await-receipt", Uncertainty::AwaitReceipt)],
-    );
-    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
-    if let Some(retry) = section.durations("retry") {
-        queue.retry = retry;
-    }
-    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
+    let remedies = [("send-again", Uncertainty::SendAgain), ("await-receipt", Uncertainty::AwaitReceipt)];
+    let queue = super::queue(section, Uncertainty::SendAgain, &remedies);
     let default_account = section.text("default-account");
     section.finish();
     Gateway { links, queue, default_account }
