@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use xtask::appliance::Blueprint;
 use xtask::house;
@@ -20,9 +19,8 @@ fn built() -> &'static Result<Built> {
     static BUILT: OnceLock<Result<Built>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let binary = house::daemon(false)?;
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut plugins = Command::new(cargo);
-        plugins.current_dir(house::root()).args(["run", "--quiet", "--package", "xtask", "--", "plugins"]);
+        let mut plugins = house::cargo();
+        plugins.args(["run", "--quiet", "--package", "xtask", "--", "plugins"]);
         house::run(plugins.stdout(std::process::Stdio::null())).context("building the guests")?;
         Ok(Built { binary, plugins: house::root().join("target/plugins") })
     })

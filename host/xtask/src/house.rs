@@ -35,10 +35,28 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Cargo, in the source tree, as if called from a shell. What cargo has told us of ourselves is not passed on: some build
+/// scripts look at it, and everything above them would be built anew whenever another program calls.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_MANIFEST_")
+                || matches!(name, "CARGO" | "CARGO_BIN_NAME" | "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE")
+        });
+        if told {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
 /// Builds the daemon and tells where it is.
 pub fn daemon(release: bool) -> Result<PathBuf> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root()).args(["build", "--quiet", "--package", "switchyard"]);
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--package", "switchyard"]);
     if release {
         cargo.arg("--release");
     }

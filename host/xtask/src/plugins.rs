@@ -12,7 +12,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     let root = house::root();
     let rustc = compiler(&root)?;
     let build = root.join("target/plugins-build");
-    let mut cargo = Command::new("cargo");
+    let mut cargo = house::cargo();
     cargo
         .current_dir(root.join("plugins"))
         .args(["build", "--quiet", "--release", "--workspace", "--lib", "--target", TARGET])

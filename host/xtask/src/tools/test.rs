@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 use xtask::house;
 
@@ -23,21 +23,15 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(house::root());
-    cargo
-}
-
 fn step(name: &str, arguments: &[&str]) -> Result<()> {
     println!("test: {name}");
-    house::run(cargo().args(arguments)).with_context(|| format!("{name}: not clean"))
+    house::run(house::cargo().args(arguments)).with_context(|| format!("{name}: not clean"))
 }
 
 /// Runs tests and gives their number.
 fn tests(arguments: &[&str]) -> Result<u64> {
     println!("test: cargo {}", arguments.join(" "));
-    let mut child = cargo().args(arguments).stdout(Stdio::piped()).spawn()?;
+    let mut child = house::cargo().args(arguments).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("no standard output")?;
     let mut passed = 0;
     for line in BufReader::new(output).lines() {
