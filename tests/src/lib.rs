@@ -7,6 +7,7 @@ mod capture;
 mod kannel;
 mod peer;
 mod raw;
+pub mod sgip;
 mod stage;
 
 pub use capture::Capture;

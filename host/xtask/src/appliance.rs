@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -24,9 +24,17 @@ const LINES: usize = 20_000;
 /// Longest time that starting or stopping may take; recovery of millions of messages is in it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port of loopback that nobody has at the moment.
+/// A port of loopback that nobody has at the moment, and that nobody here was given before: the system gives one again
+/// that was not used at once.
 pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock();
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        if given.insert(port) {
+            return Ok(port);
+        }
+    }
 }
 
 fn loopback(port: u16) -> SocketAddr {
