@@ -186,6 +186,31 @@ fn fields_of_the_call_are_fields_of_the_submit() -> Result<()> {
 }
 
 #[test]
+fn habits_of_a_gateway_are_followed() -> Result<()> {
+    let keys = "version = \"1.3\"\nudhi = \"0x40\"\nadd-86 = false\nlink-id = false";
+    let mut platform = Platform::new(&json!({}), keys, "")?;
+    let _appliance = platform.start()?;
+    let words = "测".repeat(100);
+    platform.submit(&json!({ "to": "13012345678", "text": words, "sgip": { "link_id": "LINK0001" } }))?;
+    let mut whole = String::new();
+    for part in take(&mut platform, 2)? {
+        assert_eq!(part["tp_udhi"], 0x40);
+        assert_eq!(
+            (&part["user_numbers"], &part["reserve"]),
+            (&json!(["13012345678"]), &json!("0000000000000000"))
+        );
+        whole.push_str(part["text"].as_str().context("no text")?);
+    }
+    assert_eq!(whole, words);
+    // What an SP platform has no use for is answered all the same.
+    platform.gateway.tell(&json!({ "send": {
+        "command": "user_rpt", "sp_number": "10655", "user_number": USER, "user_condition": 1 } }))?;
+    let answer = platform.gateway.expect("answered")?;
+    assert_eq!((&answer["command"], &answer["result"]), (&json!("user_rpt_resp"), &json!(0)));
+    Ok(())
+}
+
+#[test]
 fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_answered_alike() -> Result<()> {
     let mut platform = Platform::new(&json!({}), "", "format = \"xml-rpc\"")?;
     let _appliance = platform.start()?;
