@@ -73,7 +73,7 @@ pub fn document() -> Value {
                     "report": { "enum": ["none", "final", "failure", "all"] },
                     "service_type": { "type": "string", "maxLength": 5 },
                     "reference": { "type": "string", "maxLength": 100, "description": "Comes back in reports." },
-                    "sgip": { "type": "object", "description": "charge_number, corp_id, service_type, fee_type, fee_value, given_value, agent_flag, mo_related, priority, report_flag, link_id." }
+                    "sgip": { "type": "object", "description": "charge_number, corp_id, service_type, fee_type, fee_value, given_value, agent_flag, mo_related, priority, link_id; report_flag 3 (fee record), the others follow from report." }
                 } },
                 "Submission": { "oneOf": [ { "$ref": "#/components/schemas/Message" },
                     { "type": "object", "additionalProperties": false, "required": ["messages"], "properties": {

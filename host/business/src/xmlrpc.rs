@@ -6,6 +6,8 @@ use crate::problem::{Kind, Problem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dxr::{Fault, FaultResponse, MethodCall, MethodResponse, TryFromValue, TryToValue, Value as Xml};
+use quick_xml::Reader;
+use quick_xml::events::Event;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,45 +49,25 @@ pub(crate) const METHODS: &[(&str, &[&str], &str)] = &[
     ("system.multicall", &["array", "array"], "Calls several methods: an array of {methodName, params}."),
 ];
 
-/// Whether a document is nested no deeper than [`DEPTH`] and has no declarations of its own. Comments and CDATA sections
-/// are stepped over; what looks like a closed element but has quotes in it counts as open, to be on the safe side.
+/// Whether a document is nested no deeper than [`DEPTH`] and has no declarations of its own. It is cut into tags by the
+/// same reader that the parser stands on: what looks like a tag to the one must not look like something else to the other.
 fn is_shallow(text: &str) -> bool {
-    let octets = text.as_bytes();
+    let mut reader = Reader::from_str(text);
     let mut depth = 0_usize;
-    let mut at = 0;
-    let find =
-        |from: usize, what: &str| text.get(from..).and_then(|rest| rest.find(what)).map(|found| from + found);
-    while let Some(open) = find(at, "<") {
-        let rest = &octets[open..];
-        let end = if rest.starts_with(b"<!--") {
-            find(open, "-->").map(|end| end + 3)
-        } else if rest.starts_with(b"<![CDATA[") {
-            find(open, "]]>").map(|end| end + 3)
-        } else if rest.starts_with(b"<!") {
-            return false;
-        } else if rest.starts_with(b"<?") {
-            find(open, "?>").map(|end| end + 2)
-        } else {
-            let end = find(open, ">");
-            if let Some(end) = end {
-                let tag = &octets[open..end];
-                if tag.starts_with(b"</") {
-                    depth = depth.saturating_sub(1);
-                } else if !tag.ends_with(b"/") || tag.contains(&b'"') || tag.contains(&b'\'') {
-                    depth += 1;
-                }
-            }
-            end.map(|end| end + 1)
-        };
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(_)) => depth += 1,
+            Ok(Event::End(_)) => depth = depth.saturating_sub(1),
+            Ok(Event::DocType(_)) => return false,
+            Ok(Event::Eof) => return true,
+            // The parser, which reads on from the beginning, comes no further than this.
+            Err(_) => return true,
+            Ok(_) => {}
+        }
         if depth > DEPTH {
             return false;
         }
-        match end {
-            Some(end) => at = end,
-            None => break,
-        }
     }
-    true
 }
 
 /// A value as JSON has it: octets as base64 text, times as text.
@@ -367,6 +349,27 @@ mod tests {
         assert!(!is_shallow(&quoted));
         assert!(!is_shallow("<!DOCTYPE x [<!ENTITY a \"b\">]><methodCall/>"));
         assert!(is_shallow("<?xml version=\"1.0\"?><a><![CDATA[<b><c>]]></a>"));
+    }
+
+    #[test]
+    fn depth_cannot_be_hidden_from_the_scan() {
+        let value = "<value><array><data>";
+        let end = "</data></array></value>";
+        // What one reader takes for the end of a comment, a tag or an instruction, and another does not.
+        for hidden in [
+            format!("{value}<!-->{end}-->"),
+            format!("{value}<!--->{end}-->"),
+            format!("<value a=\">{end}\"><array><data>"),
+            format!("<value a='>{end}'><array><data>"),
+            format!("<value a='\">{end}' b='\"'><array><data>"),
+            format!("{value}<?>{end}?>"),
+            format!("{value}<![CDATA[]>{end}]]>"),
+        ] {
+            let deep =
+                format!("<methodCall><methodName>m</methodName><params><param>{}", hidden.repeat(20_000));
+            assert_eq!(read(deep.as_bytes()).unwrap_err().kind, Kind::Malformed, "{hidden}");
+            assert!(read_answer(deep.as_bytes()).is_err(), "{hidden}");
+        }
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub fn encode_as(text: &str, coding: Coding) -> Option<Bytes> {
         Coding::UCS2 => Some(utf16(text)),
         Coding::GBK => {
             let (octets, _, unmappable) = encoding_rs::GBK.encode(text);
-            (!unmappable).then(|| Bytes::copy_from_slice(&octets))
+            // One octet 0x80 for the euro is a habit of one vendor's tables; others take it for damage.
+            (!unmappable && !text.contains('€')).then(|| Bytes::copy_from_slice(&octets))
         }
         _ => None,
     }

@@ -42,6 +42,15 @@ fn content(body: &Text, gbk: bool) -> Content {
         None => (&[][..], &body.octets[..]),
     };
     match body.data_coding {
+        8 if gbk && !body.udhi => {
+            let words = text::decode(8, words);
+            // What is damaged stays as it is: nobody knows what it was to say.
+            let same = text::utf16(&words) == body.octets;
+            match text::encode_as(&words, Coding::GBK).filter(|_| same) {
+                Some(octets) => Content { coding: Coding::GBK, octets, header: false },
+                None => as_is(Coding::UCS2),
+            }
+        }
         8 => as_is(Coding::UCS2),
         15 => as_is(Coding::GBK),
         2 | 4 => as_is(Coding::BINARY),
