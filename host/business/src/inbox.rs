@@ -172,8 +172,15 @@ fn sent(delivery: Delivery) -> Option<Arc<Message>> {
     }
 }
 
-/// Ends a lease: what was taken is done with, the rest goes back to its place.
+/// Ends a lease: what was taken is done with, the rest goes back to its place. In a task of its own: the caller may hang up
+/// meanwhile, and a link that was half taken down would stay for ever.
 async fn end(core: &Arc<dyn Core>, hub: &Arc<Hub>, lease: Lease, taken: Option<&[MessageId]>) {
+    let (core, hub, taken) = (core.clone(), hub.clone(), taken.map(<[MessageId]>::to_vec));
+    let ending = tokio::spawn(async move { end_here(&core, &hub, lease, taken.as_deref()).await });
+    let _ = ending.await;
+}
+
+async fn end_here(core: &Arc<dyn Core>, hub: &Arc<Hub>, lease: Lease, taken: Option<&[MessageId]>) {
     let Lease { account, link, deliveries, items } = lease;
     if !items.is_empty() {
         account.counts.leased.fetch_sub(items.len() as u64, Relaxed);
@@ -209,5 +216,56 @@ impl Drop for Unfetched {
             self.hub.remove(self.link);
             self.core.push(vec![Event::LinkDown { link: self.link }]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::Accounts;
+    use crate::options::AccountOptions;
+    use engine::{Answer, Command};
+    use model::PeerId;
+
+    /// Notes what it is asked, and answers when it is told to.
+    #[derive(Default)]
+    struct Slow(Mutex<Vec<ReplyTo>>);
+
+    impl Core for Slow {
+        fn push(&self, events: Vec<Event>) {
+            self.0.lock().extend(events.into_iter().filter_map(|event| match event {
+                Event::Settle { reply, .. } => Some(reply),
+                _ => None,
+            }));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_goes_although_the_caller_has_gone_first() {
+        let (slow, hub) = (Arc::new(Slow::default()), Arc::new(Hub::new()));
+        let core: Arc<dyn Core> = slow.clone();
+        let account = Accounts::default().set(AccountOptions::new("shop", PeerId(1), ""));
+        let (link, deliveries) = hub.add();
+        let lease = Lease { account, link, deliveries, items: Vec::new() };
+        let left = tokio::time::timeout(Duration::ZERO, end(&core, &hub, lease, None)).await;
+        assert!(left.is_err(), "the core has not answered");
+        let asked = async {
+            loop {
+                let asked = slow.0.lock().pop();
+                match asked {
+                    Some(to) => break to,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let to = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
+        let answer = Answer::Refused(model::Refusal::UnknownMessage);
+        hub.dispatch(vec![Command::Answer { to, answer }]);
+        let gone = async {
+            while !hub.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
     }
 }

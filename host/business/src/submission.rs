@@ -26,7 +26,7 @@ pub(crate) fn messages(
     wall: Timestamp,
 ) -> Result<Vec<Message>, Problem> {
     let alone = items.len() == 1;
-    let mut wrong = Wrongs { list: Vec::new(), at: String::new() };
+    let mut wrong = Wrongs { list: Vec::new(), untold: 0, at: String::new() };
     let mut messages = Vec::new();
     if items.is_empty() {
         return Err(Problem::new(Kind::Invalid, "no message at all"));
@@ -40,8 +40,8 @@ pub(crate) fn messages(
         match serde_json::from_value::<Item>(item) {
             Ok(item) => messages.extend(one(&item, account, wall, &mut wrong)),
             Err(error) => {
-                let field = format!("messages[{index}]");
-                wrong.list.push(Wrong { field, reason: error.to_string() });
+                wrong.at.clear();
+                wrong.add(format!("messages[{index}]"), error.to_string());
             }
         }
         if messages.len() > account.batch {
@@ -49,24 +49,45 @@ pub(crate) fn messages(
             return Err(Problem::new(Kind::Invalid, detail));
         }
     }
-    if wrong.list.is_empty() { Ok(messages) } else { Err(Problem::invalid(wrong.list)) }
+    if wrong.list.is_empty() { Ok(messages) } else { Err(Problem::invalid(wrong.all())) }
 }
+
+/// How many wrong things are told of; a request may hold a million, each of two octets.
+const TOLD: usize = 200;
 
 struct Wrongs {
     list: Vec<Wrong>,
+    /// Those beyond [`TOLD`].
+    untold: usize,
     /// What stands before the name of a field.
     at: String,
 }
 
 impl Wrongs {
     fn add(&mut self, field: impl AsRef<str>, reason: impl Into<String>) {
+        if self.list.len() >= TOLD {
+            self.untold += 1;
+            return;
+        }
         let field = format!("{}{}", self.at, field.as_ref());
         self.list.push(Wrong { field, reason: reason.into() });
+    }
+
+    fn found(&self) -> usize {
+        self.list.len() + self.untold
+    }
+
+    fn all(mut self) -> Vec<Wrong> {
+        if self.untold > 0 {
+            let reason = format!("{} more things are wrong", self.untold);
+            self.list.push(Wrong { field: "messages".to_owned(), reason });
+        }
+        self.list
     }
 }
 
 fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrongs) -> Vec<Message> {
-    let before = wrong.list.len();
+    let before = wrong.found();
     let source = source(item.from.as_deref(), account, wrong);
     let text = body(item, account, wrong);
     let receipts = match item.report.as_deref() {
@@ -118,7 +139,7 @@ fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrong
             Err(reason) => wrong.add(if many { format!("to[{index}]") } else { "to".to_owned() }, reason),
         }
     }
-    if wrong.list.len() > before {
+    if wrong.found() > before {
         return Vec::new();
     }
     let start = scheduled.map_or(wall, |at| at.max(wall));
@@ -345,6 +366,10 @@ mod tests {
         );
         assert_eq!(read(&[]).unwrap_err(), ["no message at all"]);
         assert_eq!(read(&vec![json!({}); 4]).unwrap_err(), ["4 messages in one call; at most 3 are taken"]);
+        let nobody = vec![""; 5000];
+        let many = read(&[json!({ "to": nobody, "text": "x" }), json!({ "to": nobody })]).unwrap_err();
+        assert_eq!(many.len(), TOLD + 1);
+        assert_eq!(many.last().map(String::as_str), Some("messages: 9801 more things are wrong"));
         let unknown = read(&[json!({ "to": "123", "text": "x", "txet": 1 })]).unwrap_err();
         assert!(unknown[0].contains("unknown field `txet`"), "{unknown:?}");
         let both = read(&[json!({ "to": "123", "text": "x", "octets": "00" })]).unwrap_err();

@@ -133,11 +133,15 @@ fn to_xml(value: &Value) -> Result<Xml, String> {
     })
 }
 
-/// XML 1.0 has no place for most control characters.
+/// XML 1.0 has no place for most control characters, nor for two that are none (XML 1.0 §2.2). A handset can send them
+/// all, and a business system's parser refuses the whole document for one.
 fn writable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() && !matches!(c, '\t' | '\n' | '\r') { '\u{FFFD}' } else { c })
-        .collect()
+    let fits = |c: char| match c {
+        '\t' | '\n' | '\r' => true,
+        '\u{FFFE}' | '\u{FFFF}' => false,
+        c => !c.is_control(),
+    };
+    text.chars().map(|c| if fits(c) { c } else { '\u{FFFD}' }).collect()
 }
 
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -173,7 +177,12 @@ fn respond(result: Result<Value, Problem>) -> String {
             .and_then(|xml| dxr::serialize_xml(&MethodResponse::new(xml)).map_err(|error| error.to_string()))
             .map_err(|error| Problem::new(Kind::Internal, error))
     });
-    let text = answered.or_else(|problem| dxr::serialize_xml(&FaultResponse::from(problem.fault())));
+    let text = answered.or_else(|problem| {
+        // It may quote what was asked.
+        let fault = problem.fault();
+        let fault = Fault::new(fault.code(), writable(fault.string()));
+        dxr::serialize_xml(&FaultResponse::from(fault))
+    });
     format!("{HEAD}{}", text.unwrap_or_default())
 }
 
@@ -218,6 +227,11 @@ async fn dispatch(shared: &Arc<Shared>, account: &Arc<Account>, call: Call) -> R
     if call.method == "system.multicall" {
         let calls = call.parameters.into_iter().next();
         let Some(Value::Array(calls)) = calls else { return Err(parameters("system.multicall")) };
+        let most = account.options.batch;
+        if calls.len() > most {
+            let detail = format!("{} calls in one; at most {most} are taken", calls.len());
+            return Err(Problem::new(Kind::Invalid, detail));
+        }
         let mut results = Vec::new();
         for one in calls {
             let result = match one_of_many(one) {
@@ -322,8 +336,13 @@ mod tests {
         assert_eq!((read.method.as_str(), read.parameters), ("sms.test", vec![value]));
         let big = call("m", &json!(5_000_000_000_u64)).unwrap();
         assert_eq!(super::read(big.as_bytes()).unwrap().parameters, [json!("5000000000")]);
-        let control = call("m", &json!("a\u{1}b")).unwrap();
-        assert_eq!(super::read(control.as_bytes()).unwrap().parameters, [json!("a\u{FFFD}b")]);
+        let control = call("m", &json!("a\u{1}b\u{FFFE}c\u{FFFF}")).unwrap();
+        assert_eq!(
+            super::read(control.as_bytes()).unwrap().parameters,
+            [json!("a\u{FFFD}b\u{FFFD}c\u{FFFD}")]
+        );
+        let fault = refuse(Problem::new(Kind::Invalid, "unknown field `\u{1}\u{FFFF}`"));
+        assert!(fault.contains("`\u{FFFD}\u{FFFD}`"), "{fault}");
     }
 
     #[test]

@@ -293,6 +293,22 @@ async fn xml_rpc_says_the_same() {
 }
 
 #[tokio::test]
+async fn calls_within_a_call_are_as_many_as_its_messages_may_be() {
+    let house = house(|account| account.batch = 3).await;
+    for (calls, is_taken) in [(3, true), (4, false)] {
+        let list = "<value><struct></struct></value>".repeat(calls);
+        let list = format!("<param><value><array><data>{list}</data></array></value></param>");
+        let body = format!(
+            "<methodCall><methodName>system.multicall</methodName><params>{list}</params></methodCall>"
+        );
+        let (_, answer) = house.ask("POST", "/RPC2", None, &body).await;
+        let answer = answer.as_str().unwrap_or_default();
+        assert_eq!(answer.contains("at most 3 are taken"), !is_taken, "{answer}");
+        assert_eq!(answer.matches("faultCode").count(), if is_taken { calls } else { 1 }, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_fetched_comes_again_until_it_is_acknowledged() {
     let mut house = house(|account| account.lease = Duration::from_secs(600)).await;
     let (_, results) =
