@@ -24,8 +24,12 @@ pub(crate) fn unrouted() -> Routed {
 const ESM_KEPT: u8 = 0xBC;
 
 /// TLVs that speak of this hop, or that we understand and carry in another shape; all others are passed on as they
-/// came, those unknown to us included. user_message_reference is the ESME's own and goes along.
+/// came, those unknown to us included. user_message_reference is the ESME's own and goes along. Those of the private
+/// range are for our own doors to write: they say what a gateway charges, and to whom.
 fn is_ours(tag: u16) -> bool {
+    if sgip::PRIVATE_TAGS.contains(&tag) {
+        return true;
+    }
     matches!(
         tag,
         tag::MESSAGE_PAYLOAD
@@ -271,6 +275,11 @@ mod tests {
         let with = |tlvs: Tlvs, esm_class| submitter(&options).submit(Sm { tlvs, esm_class, ..sm() });
         let vendor = Tlvs::default().with(0x1401, &[0xDE, 0xAD]).with(tag::USER_MESSAGE_REFERENCE, &[0, 42]);
         assert_eq!(with(vendor.clone(), 0).unwrap().tlvs, *vendor.raw());
+        let fee = sgip::Fields { fee_value: Some("9999".into()), ..sgip::Fields::default() };
+        let mut forged = bytes::BytesMut::from(&vendor.raw()[..]);
+        fee.append_to(&mut forged);
+        let forged = with(Tlvs::from_raw(forged.freeze()), 0).unwrap();
+        assert_eq!(forged.tlvs, *vendor.raw(), "an ESME does not say what a gateway charges");
         assert_eq!(with(Tlvs::default().with(tag::SAR_TOTAL_SEGMENTS, &[0, 2]), 0), Err(Status::RINVPARLEN));
         let two = Tlvs::default().with(tag::SAR_MSG_REF_NUM, &[0, 1]).with(tag::SAR_TOTAL_SEGMENTS, &[2]);
         assert!(with(two.clone(), 0).unwrap().tlvs.is_empty());
