@@ -122,7 +122,10 @@ impl House {
             let Ok(response) = self.router.clone().oneshot(request).await;
             let (parts, body) = response.into_parts();
             let body = to_bytes(body, 64 << 20).await.expect("an answer without an end");
-            (Response::from_parts(parts, ()), String::from_utf8(body.to_vec()).expect("an answer that is not UTF-8"))
+            (
+                Response::from_parts(parts, ()),
+                String::from_utf8(body.to_vec()).expect("an answer that is not UTF-8"),
+            )
         })
     }
 }

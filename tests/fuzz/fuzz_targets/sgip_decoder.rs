@@ -18,7 +18,8 @@ fn survives(id: u32, body: &[u8]) {
     assert_eq!(Pdu::decode(id, &octets[HEADER_LENGTH..]).as_ref(), Ok(&pdu));
     // The body that some servers give their answer to an Unbind is dropped, and the empty one that ends a table is
     // written out; all others have one length only.
-    let has_two_forms = pdu == Pdu::UnbindAnswer || matches!(&pdu, Pdu::RouteAnswer { rows, .. } if rows.is_empty());
+    let has_two_forms =
+        pdu == Pdu::UnbindAnswer || matches!(&pdu, Pdu::RouteAnswer { rows, .. } if rows.is_empty());
     assert!(has_two_forms || octets.len() == HEADER_LENGTH + body.len());
     let _ = pdu.fault();
     if let Pdu::Submit(submit) = &pdu {

@@ -6,8 +6,8 @@ use arbitrary::Arbitrary;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sgip::{
-    Bind, Command, Deliver, Event, HEADER_LENGTH, Header, LoginType, Options, Pdu, Report, RequestError, ResultCode,
-    Role, Sequence, Session, Submit,
+    Bind, Command, Deliver, Event, HEADER_LENGTH, Header, LoginType, Options, Pdu, Report, RequestError,
+    ResultCode, Role, Sequence, Session, Submit,
 };
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,22 +23,49 @@ enum Step<'a> {
     /// Octets from the peer.
     Octets(&'a [u8]),
     /// A whole PDU from the peer, of any kind.
-    Pdu { command: u8, answer: bool, sequence: u8, body: &'a [u8] },
+    Pdu {
+        command: u8,
+        answer: bool,
+        sequence: u8,
+        body: &'a [u8],
+    },
     /// A command that is in order.
-    Good { kind: u8, sequence: u8 },
+    Good {
+        kind: u8,
+        sequence: u8,
+    },
     /// An answer that is in order.
-    Answered { command: u8, sequence: u8, result: u8 },
+    Answered {
+        command: u8,
+        sequence: u8,
+        result: u8,
+    },
     /// The owner answers one of the commands that it has.
-    Answer { which: u8, result: u8 },
+    Answer {
+        which: u8,
+        result: u8,
+    },
     /// The owner answers a command that it does not have, or no longer.
-    AnswerAgain { number: u8 },
+    AnswerAgain {
+        number: u8,
+    },
     /// The owner sends.
-    Send { sequence: u8 },
+    Send {
+        sequence: u8,
+    },
     Accept,
-    Refuse { code: u8 },
-    Unbind { sequence: u8 },
-    Window { size: u8 },
-    Wait { seconds: u16 },
+    Refuse {
+        code: u8,
+    },
+    Unbind {
+        sequence: u8,
+    },
+    Window {
+        size: u8,
+    },
+    Wait {
+        seconds: u16,
+    },
     /// The peer reads what we wrote.
     Read,
 }
@@ -62,7 +89,11 @@ fn good(kind: u8) -> Pdu {
         0 => Pdu::Bind(Bind { login_type: LoginType::SP, name: "name".into(), ..Bind::default() }),
         1 => Pdu::Unbind,
         2 => Pdu::Submit(Submit { users: vec!["8613012345678".into()], ..Submit::default() }),
-        3 => Pdu::Deliver(Deliver { user: "8613012345678".into(), content: "Hello".into(), ..Deliver::default() }),
+        3 => Pdu::Deliver(Deliver {
+            user: "8613012345678".into(),
+            content: "Hello".into(),
+            ..Deliver::default()
+        }),
         _ => Pdu::Report(Report { user: "8613012345678".into(), ..Report::default() }),
     }
 }
@@ -98,7 +129,13 @@ impl World {
             idle: if life.idle { Duration::from_secs(60) } else { Duration::ZERO },
             limit: LIMIT,
             loose_match: life.loose,
-            accepts: vec![Command::Submit, Command::Deliver, Command::Report, Command::UserReport, Command::Trace],
+            accepts: vec![
+                Command::Submit,
+                Command::Deliver,
+                Command::Report,
+                Command::UserReport,
+                Command::Trace,
+            ],
             ..Options::default()
         };
         let session = if life.acceptor {
@@ -265,7 +302,11 @@ impl World {
         assert!(self.open.len() <= WINDOW);
         assert_eq!(self.session.owed(), self.asked.len());
         assert!(self.asked.len() <= self.window_in.max(8), "more commands than the window holds");
-        assert_eq!(self.session.is_closed(), self.closed, "closed, and nobody was told, or the other way round");
+        assert_eq!(
+            self.session.is_closed(),
+            self.closed,
+            "closed, and nobody was told, or the other way round"
+        );
         if self.closed {
             assert!(self.session.deadline().is_none() && !self.session.wants_input());
             assert_eq!(self.session.window_free(), 0);
