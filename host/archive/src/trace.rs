@@ -12,7 +12,7 @@
 
 use crate::Parties;
 use crate::storable::storable;
-use model::{Address, Final, Message, PeerId, Step, StepKind, Timestamp, Verdict};
+use model::{Address, Final, Hook, Message, PeerId, Step, StepKind, Timestamp, Verdict};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -95,6 +95,13 @@ enum What {
     Held { until: Timestamp },
     Rerouted { peer: Arc<str> },
     Recovered,
+    Decided { hook: Hook, plugin: String, version: String, note: Option<Box<str>> },
+    Resolving,
+    Resolved { peer: Arc<str>, cached: bool },
+    UnknownSubscriber { cached: bool },
+    AwaitingAlert { until: Timestamp },
+    Charged { amount: u64 },
+    Refunded { amount: u64 },
 }
 
 // The signatures are serde's.
@@ -187,6 +194,18 @@ fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
         StepKind::Held { until } => What::Held { until: *until },
         StepKind::Rerouted { peer } => What::Rerouted { peer: name(*peer) },
         StepKind::Recovered => What::Recovered,
+        StepKind::Decided { hook, by, note } => What::Decided {
+            hook: *hook,
+            plugin: by.plugin.clone(),
+            version: by.version.clone(),
+            note: note.clone(),
+        },
+        StepKind::Resolving => What::Resolving,
+        StepKind::Resolved { peer, cached } => What::Resolved { peer: name(*peer), cached: *cached },
+        StepKind::UnknownSubscriber { cached } => What::UnknownSubscriber { cached: *cached },
+        StepKind::AwaitingAlert { until } => What::AwaitingAlert { until: *until },
+        StepKind::Charged { amount } => What::Charged { amount: *amount },
+        StepKind::Refunded { amount } => What::Refunded { amount: *amount },
     };
     Stamped { at: step.at, what }
 }

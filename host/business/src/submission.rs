@@ -165,7 +165,13 @@ fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrong
         accepted_at: Timestamp::default(),
         scheduled,
         expires_at: start + validity,
-        routed: Routed { verdict: Verdict::Reject(RejectReason::NoRoute), by: UNROUTED.clone(), note: None },
+        routed: Routed {
+            verdict: Verdict::Reject(RejectReason::NoRoute),
+            by: UNROUTED.clone(),
+            note: None,
+            quote: None,
+            seen: None,
+        },
     };
     destinations.into_iter().map(|destination| Message { destination, ..message.clone() }).collect()
 }

@@ -367,6 +367,8 @@ impl Engine {
                 verdict: Verdict::Forward(vec![Leg::to(message.origin)]),
                 by: BACK_TO_SENDER.clone(),
                 note: None,
+                quote: None,
+                seen: None,
             },
         };
         self.admit(now, receipt, 0, out);

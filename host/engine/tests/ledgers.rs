@@ -94,7 +94,13 @@ fn message() -> Message {
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + 3_600_000),
-        routed: Routed { verdict: Verdict::Forward(vec![Leg::to(GATEWAY)]), by, note: None },
+        routed: Routed {
+            verdict: Verdict::Forward(vec![Leg::to(GATEWAY)]),
+            by,
+            note: None,
+            quote: None,
+            seen: None,
+        },
     }
 }
 

@@ -543,6 +543,8 @@ impl World {
                 verdict,
                 by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
                 note: None,
+                quote: None,
+                seen: None,
             },
         }
     }

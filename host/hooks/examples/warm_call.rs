@@ -29,7 +29,13 @@ fn main() {
     let version = hooks.upload("prefix-router", &std::fs::read(component).unwrap()).unwrap();
     hooks.activate(Timestamp(0), vec![Binding::new("prefix-router", &version.version, POLICY)]).unwrap();
     let by = Arc::new(model::DecidedBy { plugin: "native".to_owned(), version: String::new() });
-    let native = model::Routed { verdict: Verdict::Forward(vec![Leg::to(upstream)]), by, note: None };
+    let native = model::Routed {
+        verdict: Verdict::Forward(vec![Leg::to(upstream)]),
+        by,
+        note: None,
+        quote: None,
+        seen: None,
+    };
     let message = Message {
         id: model::MessageId(0),
         kind: model::Kind::Text,

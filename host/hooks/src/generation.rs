@@ -365,6 +365,8 @@ fn legs_in(legs: Vec<wit_types::Leg>, directory: &Directory) -> Result<Vec<Leg>,
                 longest_wait: leg.longest_wait.map(Duration::from_millis),
                 source: leg.source.as_ref().map(address_in).transpose()?,
                 destination: leg.destination.as_ref().map(address_in).transpose()?,
+                resolve: false,
+                imsi: None,
             })
         })
         .collect()

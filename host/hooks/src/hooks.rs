@@ -307,7 +307,7 @@ impl Hooks {
                 Ok(decision) => {
                     if let Some(verdict) = decision.verdict {
                         let note = decision.note.map(String::into_boxed_str);
-                        return Routed { verdict, by: generation.by.clone(), note };
+                        return Routed { verdict, by: generation.by.clone(), note, quote: None, seen: None };
                     }
                 }
                 Err(fault) => return self.on_fault(generation, &fault, now),
@@ -315,7 +315,13 @@ impl Hooks {
         }
         let note = if chain.routers.is_empty() { "no router is bound" } else { "no router decided" };
         let by = chain.routers.last().map_or_else(|| self.nobody.clone(), |last| last.by.clone());
-        Routed { verdict: Verdict::Reject(RejectReason::NoRoute), by, note: Some(note.into()) }
+        Routed {
+            verdict: Verdict::Reject(RejectReason::NoRoute),
+            by,
+            note: Some(note.into()),
+            quote: None,
+            seen: None,
+        }
     }
 
     fn on_fault(&self, generation: &Generation, fault: &Fault, now: Timestamp) -> Routed {
@@ -335,7 +341,7 @@ impl Hooks {
             },
         };
         let note = format!("fault ({}): {}", fault.kind.name(), fault.what);
-        Routed { verdict, by: generation.by.clone(), note: Some(note.into()) }
+        Routed { verdict, by: generation.by.clone(), note: Some(note.into()), quote: None, seen: None }
     }
 
     /// What each router of the chain makes of a message, up to the one that decides.

@@ -136,7 +136,7 @@ fn message(source: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: Timestamp(u64::MAX),
-        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None },
+        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, quote: None, seen: None },
     }
 }
 

@@ -68,7 +68,13 @@ struct Constant(Arc<DecidedBy>);
 
 impl Routing for Constant {
     fn route(&self, _: &Message) -> Routed {
-        Routed { verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]), by: self.0.clone(), note: None }
+        Routed {
+            verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
+            by: self.0.clone(),
+            note: None,
+            quote: None,
+            seen: None,
+        }
     }
 }
 

@@ -10,7 +10,10 @@ pub(crate) fn of_submission(refusal: Refusal) -> Status {
         Refusal::Rejected(RejectReason::NoRoute | RejectReason::InvalidDestination) => Status::RINVDSTADR,
         Refusal::Rejected(RejectReason::InvalidSource) => Status::RINVSRCADR,
         Refusal::Rejected(
-            RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::OptedOut,
+            RejectReason::Prohibited
+            | RejectReason::NotAuthorised
+            | RejectReason::OptedOut
+            | RejectReason::NoCredit,
         )
         | Refusal::KeyReused => Status::RSUBMITFAIL,
         Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => Status::RSYSERR,
@@ -31,7 +34,10 @@ pub(crate) fn of_delivery(refusal: Refusal) -> Status {
         | Refusal::Internal
         | Refusal::Rejected(RejectReason::TryLater | RejectReason::Fault) => Status::RX_T_APPN,
         Refusal::Rejected(
-            RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::OptedOut,
+            RejectReason::Prohibited
+            | RejectReason::NotAuthorised
+            | RejectReason::OptedOut
+            | RejectReason::NoCredit,
         )
         | Refusal::KeyReused => Status::RX_R_APPN,
         _ => Status::RX_P_APPN,

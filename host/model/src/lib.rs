@@ -5,21 +5,27 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod delivery;
 mod directory;
 mod id;
 mod message;
+mod money;
 mod outcome;
 mod receipt;
+mod resolution;
 mod time;
 mod trace;
 mod verdict;
 
 pub use address::{Address, AddressBytes};
+pub use delivery::{Attempt, Next, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};
 pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
+pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
 pub use receipt::{Receipt, ReceiptState};
+pub use resolution::{Imsi, Resolution, Subscriber};
 pub use time::{Moment, Now, Timestamp};
 pub use trace::{Final, FinalState, Step, StepKind};
-pub use verdict::{DecidedBy, Leg, RejectReason, Routed, Verdict};
+pub use verdict::{DecidedBy, Hook, Leg, RejectReason, Routed, Verdict};

@@ -1,5 +1,6 @@
-use crate::{PeerId, PeerMessageId, Timestamp};
+use crate::{DecidedBy, Hook, PeerId, PeerMessageId, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One stamped step of a message's way; all of them together are its trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +72,44 @@ pub enum StepKind {
     },
     /// The daemon was started again while the message was on its way.
     Recovered,
+    /// A plugin decided what the next step shows.
+    Decided {
+        /// The question.
+        hook: Hook,
+        /// The plugin version.
+        by: Arc<DecidedBy>,
+        /// Its note.
+        note: Option<Box<str>>,
+    },
+    /// It waits for the subscriber behind its number to be found.
+    Resolving,
+    /// The subscriber was found.
+    Resolved {
+        /// The peer that serves the subscriber.
+        peer: PeerId,
+        /// The answer was remembered, not asked for.
+        cached: bool,
+    },
+    /// The number has no subscriber.
+    UnknownSubscriber {
+        /// The answer was remembered, not asked for.
+        cached: bool,
+    },
+    /// It waits until the subscriber is heard of, at most until the given time.
+    AwaitingAlert {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// What was reserved for it was captured.
+    Charged {
+        /// Millionths of the house's currency.
+        amount: u64,
+    },
+    /// What was reserved for it was given back.
+    Refunded {
+        /// Millionths of the house's currency.
+        amount: u64,
+    },
 }
 
 /// How a message ended. Every accepted message gets exactly one.

@@ -1,4 +1,4 @@
-use crate::{Address, PeerId, Timestamp};
+use crate::{Address, Imsi, PeerId, Quote, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub enum RejectReason {
     Fault = 7,
     /// The addressee has told this sender to stop (SMPP 0x45).
     OptedOut = 8,
+    /// The account cannot pay for it, or the biller refuses it (SMPP 0x45).
+    NoCredit = 9,
 }
 
 impl RejectReason {
@@ -40,6 +42,7 @@ impl RejectReason {
             Self::TryLater,
             Self::Fault,
             Self::OptedOut,
+            Self::NoCredit,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == octet)
@@ -57,6 +60,7 @@ impl fmt::Display for RejectReason {
             Self::TryLater => "try later",
             Self::Fault => "routing fault",
             Self::OptedOut => "the addressee has told this sender to stop",
+            Self::NoCredit => "no credit",
         })
     }
 }
@@ -78,13 +82,27 @@ pub struct Leg {
     pub source: Option<Address>,
     /// The destination to use on this leg instead of the submitter's.
     pub destination: Option<Address>,
+    /// The subscriber behind the destination must be known before the message may take this leg.
+    pub resolve: bool,
+    /// The subscriber, once known.
+    pub imsi: Option<Imsi>,
 }
 
 impl Leg {
     /// A plain leg to `peer`: rank 0, weight 1, no rewrite.
     #[must_use]
     pub fn to(peer: PeerId) -> Self {
-        Self { peer, rank: 0, weight: 1, cost: 0, longest_wait: None, source: None, destination: None }
+        Self {
+            peer,
+            rank: 0,
+            weight: 1,
+            cost: 0,
+            longest_wait: None,
+            source: None,
+            destination: None,
+            resolve: false,
+            imsi: None,
+        }
     }
 }
 
@@ -97,6 +115,49 @@ pub enum Verdict {
     Hold(Timestamp),
     /// Refuse it.
     Reject(RejectReason),
+}
+
+/// A question that plugins answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Hook {
+    /// Where does a message go?
+    Router = 1,
+    /// Who stands behind a number?
+    Resolver = 2,
+    /// What follows a failed attempt?
+    DeliveryPolicy = 3,
+    /// What does a message cost?
+    Biller = 4,
+}
+
+impl Hook {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
+
+    /// The word used in paths, metrics and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Router => "router",
+            Self::Resolver => "resolver",
+            Self::DeliveryPolicy => "delivery-policy",
+            Self::Biller => "biller",
+        }
+    }
+
+    /// The hook of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|hook| hook.name() == name)
+    }
+
+    /// From the octet on disk.
+    #[must_use]
+    pub fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|hook| *hook as u8 == octet)
+    }
 }
 
 /// Who decided: plugin name and version (the first twelve hex digits of the component's SHA-256).
@@ -117,4 +178,24 @@ pub struct Routed {
     pub by: Arc<DecidedBy>,
     /// The plugin's note ("why here"), or the fault that `on-fault` answered.
     pub note: Option<Box<str>>,
+    /// What it is to cost, where a biller is bound.
+    pub quote: Option<Box<Quote>>,
+    /// What the host answered while the router decided, as `hooks` writes it down; `None` when the router asked nothing
+    /// that could be answered otherwise another time. With it a replay sees what the decision saw.
+    pub seen: Option<Box<[u8]>>,
+}
+
+impl Routed {
+    /// A verdict without note, price or anything seen.
+    #[must_use]
+    pub fn new(verdict: Verdict, by: Arc<DecidedBy>) -> Self {
+        Self { verdict, by, note: None, quote: None, seen: None }
+    }
+
+    /// The same with a note.
+    #[must_use]
+    pub fn because(mut self, note: impl Into<Box<str>>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
 }

@@ -77,7 +77,9 @@ impl ResultCode {
             Refusal::Rejected(RejectReason::InvalidSource) | Refusal::BadSchedule | Refusal::Expired => {
                 Self::PARAMETER
             }
-            Refusal::Rejected(RejectReason::Prohibited | RejectReason::NotAuthorised) => Self::NOT_OFFERED,
+            Refusal::Rejected(
+                RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::NoCredit,
+            ) => Self::NOT_OFFERED,
             // The user does not want it: the vendors' "on the blacklist".
             Refusal::Rejected(RejectReason::OptedOut) => Self(69),
             Refusal::KeyReused => Self::SEQUENCE,

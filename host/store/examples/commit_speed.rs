@@ -36,7 +36,13 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
         accepted_at: Timestamp(1_700_000_000_000),
         scheduled: None,
         expires_at: Timestamp(1_700_086_400_000),
-        routed: Routed { verdict: Verdict::Forward(vec![Leg::to(PeerId(1))]), by: by.clone(), note: None },
+        routed: Routed {
+            verdict: Verdict::Forward(vec![Leg::to(PeerId(1))]),
+            by: by.clone(),
+            note: None,
+            quote: None,
+            seen: None,
+        },
     })
 }
 

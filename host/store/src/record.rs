@@ -4,16 +4,16 @@ use crate::cursor::{Cursor, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    AddressBytes, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId,
-    Priority, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step, StepKind, Text,
-    Timestamp, Verdict,
+    AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId, PeerId,
+    PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step,
+    StepKind, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 2;
+pub const FORMAT: u8 = 3;
 
 /// Whether a record of this format can be read.
 pub(crate) fn is_known(format: u8) -> bool {
@@ -38,7 +38,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (2; 1 is read too)
+/// * 1: format (3; 1 and 2 are read too)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -46,11 +46,14 @@ pub struct Decoder {
 /// * service type: 1 length, value, if flagged
 /// * text: 4 length, octets; TLVs: 4 length, octets, if flagged
 /// * verdict: 1 kind: 0 forward (1 count, legs), 1 hold (8 until), 2 reject (1 reason).
-///   Leg: 4 peer, 1 rank, 2 weight, 4 cost, 1 flags (bit 0 longest wait, 1 source, 2 destination), then what is flagged:
-///   8 ms, address, address
+///   Leg: 4 peer, 1 rank, 2 weight, 4 cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved,
+///   4 IMSI), then what is flagged: 8 ms, address, address, 1 length, IMSI
 /// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
 /// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
 ///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets, 2 which part (from format 2 on)
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers. Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
+///   3 note), charge if flagged: account: 1 length, UTF-8; 8 amount; then plugin, version and note as above. Host answers:
+///   4 length, octets
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
         | u8::from(message.text.udhi) << 1
@@ -115,6 +118,33 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_short(out, &receipt.peer_id.0);
         out.extend_from_slice(&receipt.part.to_le_bytes());
     }
+    let Routed { quote, seen, .. } = &message.routed;
+    out.push(u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1);
+    if let Some(quote) = quote {
+        encode_quote(out, quote);
+    }
+    if let Some(seen) = seen {
+        put_long(out, seen);
+    }
+}
+
+fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {
+    let charge = quote.charge.as_ref();
+    out.push(
+        u8::from(charge.is_some())
+            | u8::from(charge.is_some_and(|charge| charge.keep_on_failure)) << 1
+            | u8::from(charge.is_some_and(|charge| charge.settle)) << 2
+            | u8::from(quote.note.is_some()) << 3,
+    );
+    if let Some(charge) = charge {
+        put_short(out, charge.account.as_bytes());
+        out.extend_from_slice(&charge.amount.to_le_bytes());
+    }
+    put_text(out, &quote.by.plugin);
+    put_text(out, &quote.by.version);
+    if let Some(note) = &quote.note {
+        put_text(out, note);
+    }
 }
 
 fn encode_leg(out: &mut Vec<u8>, leg: &Leg) {
@@ -125,13 +155,18 @@ fn encode_leg(out: &mut Vec<u8>, leg: &Leg) {
     out.push(
         u8::from(leg.longest_wait.is_some())
             | u8::from(leg.source.is_some()) << 1
-            | u8::from(leg.destination.is_some()) << 2,
+            | u8::from(leg.destination.is_some()) << 2
+            | u8::from(leg.resolve) << 3
+            | u8::from(leg.imsi.is_some()) << 4,
     );
     if let Some(wait) = leg.longest_wait {
         out.extend_from_slice(&u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
     }
     for address in [&leg.source, &leg.destination].into_iter().flatten() {
         put_address(out, address);
+    }
+    if let Some(imsi) = &leg.imsi {
+        put_short(out, &imsi.0);
     }
 }
 
@@ -141,7 +176,9 @@ fn decode_leg(cursor: &mut Cursor<'_>) -> Result<Leg, RecordError> {
     let longest_wait = if flags & 1 != 0 { Some(Duration::from_millis(cursor.u64()?)) } else { None };
     let source = if flags & 2 != 0 { Some(cursor.address()?) } else { None };
     let destination = if flags & 4 != 0 { Some(cursor.address()?) } else { None };
-    Ok(Leg { peer, rank, weight, cost, longest_wait, source, destination })
+    let resolve = flags & 8 != 0;
+    let imsi = if flags & 16 != 0 { Some(Imsi(AddressBytes::from_slice(cursor.short()?))) } else { None };
+    Ok(Leg { peer, rank, weight, cost, longest_wait, source, destination, resolve, imsi })
 }
 
 impl Decoder {
@@ -165,6 +202,25 @@ impl Decoder {
             .clone();
         self.last = Some(by.clone());
         by
+    }
+
+    fn quote(&mut self, cursor: &mut Cursor<'_>) -> Result<Quote, RecordError> {
+        let flags = cursor.u8()?;
+        let charge = if flags & 1 != 0 {
+            let account = std::str::from_utf8(cursor.short()?).map_err(|_| cursor.damaged("no UTF-8"))?;
+            Some(Charge {
+                account: account.into(),
+                amount: cursor.u64()?,
+                keep_on_failure: flags & 2 != 0,
+                settle: flags & 4 != 0,
+            })
+        } else {
+            None
+        };
+        let (plugin, version) = (cursor.text()?, cursor.text()?);
+        let by = self.decider(plugin, version);
+        let note = if flags & 8 != 0 { Some(cursor.text()?.into()) } else { None };
+        Ok(Quote { charge, by, note })
     }
 
     /// Reads what [`encode_message`] wrote, and how many octets it took.
@@ -218,6 +274,9 @@ impl Decoder {
         } else {
             Kind::Text
         };
+        let extras = if format >= 3 { cursor.u8()? } else { 0 };
+        let quote = if extras & 1 != 0 { Some(Box::new(self.quote(&mut cursor)?)) } else { None };
+        let seen = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
         let message = Message {
             id,
             kind,
@@ -235,7 +294,7 @@ impl Decoder {
             accepted_at,
             scheduled,
             expires_at,
-            routed: Routed { verdict, by, note },
+            routed: Routed { verdict, by, note, quote, seen },
         };
         Ok((message, cursor.at()))
     }
@@ -264,7 +323,9 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
 
 /// One step: 8 at, 1 kind, then by kind: 1 submitted (4 peer, 2 attempt), 2 responded (1 length, id), 3 refused (4 code),
 /// 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 asked, 10 reported (1 state,
-/// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered; 0 is accepted.
+/// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1 hook,
+/// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
+/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -311,6 +372,34 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.extend_from_slice(&peer.0.to_le_bytes());
             }
             StepKind::Recovered => out.push(14),
+            StepKind::Decided { hook, by, note } => {
+                out.extend_from_slice(&[15, *hook as u8]);
+                put_text(out, &by.plugin);
+                put_text(out, &by.version);
+                out.push(u8::from(note.is_some()));
+                if let Some(note) = note {
+                    put_text(out, note);
+                }
+            }
+            StepKind::Resolving => out.push(16),
+            StepKind::Resolved { peer, cached } => {
+                out.push(17);
+                out.extend_from_slice(&peer.0.to_le_bytes());
+                out.push(u8::from(*cached));
+            }
+            StepKind::UnknownSubscriber { cached } => out.extend_from_slice(&[18, u8::from(*cached)]),
+            StepKind::AwaitingAlert { until } => {
+                out.push(19);
+                out.extend_from_slice(&until.0.to_le_bytes());
+            }
+            StepKind::Charged { amount } => {
+                out.push(20);
+                out.extend_from_slice(&amount.to_le_bytes());
+            }
+            StepKind::Refunded { amount } => {
+                out.push(21);
+                out.extend_from_slice(&amount.to_le_bytes());
+            }
         }
     }
 }
@@ -336,6 +425,19 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
             12 => StepKind::Held { until: Timestamp(cursor.u64()?) },
             13 => StepKind::Rerouted { peer: PeerId(cursor.u32()?) },
             14 => StepKind::Recovered,
+            15 => {
+                let hook = cursor.u8()?;
+                let hook = Hook::from_octet(hook).ok_or_else(|| cursor.damaged("unknown hook"))?;
+                let (plugin, version) = (cursor.text()?.to_owned(), cursor.text()?.to_owned());
+                let note = if cursor.u8()? != 0 { Some(cursor.text()?.into()) } else { None };
+                StepKind::Decided { hook, by: Arc::new(DecidedBy { plugin, version }), note }
+            }
+            16 => StepKind::Resolving,
+            17 => StepKind::Resolved { peer: PeerId(cursor.u32()?), cached: cursor.u8()? != 0 },
+            18 => StepKind::UnknownSubscriber { cached: cursor.u8()? != 0 },
+            19 => StepKind::AwaitingAlert { until: Timestamp(cursor.u64()?) },
+            20 => StepKind::Charged { amount: cursor.u64()? },
+            21 => StepKind::Refunded { amount: cursor.u64()? },
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });
@@ -344,7 +446,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (2; 1 is read too)
+/// * 1: format (3; 1 and 2 are read too)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -409,7 +511,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (2; 1 is read too); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (3; 1 and 2 are read too); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {

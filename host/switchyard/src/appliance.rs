@@ -147,6 +147,23 @@ impl Switchyard {
             StepKind::Held { until } => format!("held until {}", until.0),
             StepKind::Rerouted { peer } => format!("routed anew, to {}", self.name_of(*peer)),
             StepKind::Recovered => "found on its way when the daemon was started again".to_owned(),
+            StepKind::Decided { hook, by, note } => {
+                let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+                format!("decided by {} {} ({}){note}", by.plugin, by.version, hook.name())
+            }
+            StepKind::Resolving => "waiting for the subscriber behind the number to be found".to_owned(),
+            StepKind::Resolved { peer, cached } => {
+                let how = if *cached { ", as remembered" } else { "" };
+                format!("subscriber found{how}, at {}", self.name_of(*peer))
+            }
+            StepKind::UnknownSubscriber { cached } => {
+                format!("no such subscriber{}", if *cached { ", as remembered" } else { "" })
+            }
+            StepKind::AwaitingAlert { until } => {
+                format!("waiting for the subscriber to be heard of, until {}", until.0)
+            }
+            StepKind::Charged { amount } => format!("charged {amount}"),
+            StepKind::Refunded { amount } => format!("given back {amount}"),
         }
     }
 
@@ -582,6 +599,8 @@ impl Appliance for Switchyard {
                 verdict: Verdict::Reject(model::RejectReason::NoRoute),
                 by: Arc::new(model::DecidedBy { plugin: String::new(), version: String::new() }),
                 note: None,
+                quote: None,
+                seen: None,
             },
         };
         let mut steps = vec![format!("origin: {}", asked.origin)];

@@ -167,6 +167,8 @@ impl History {
                     version: record.router_version.clone(),
                 }),
                 note: None,
+                quote: None,
+                seen: None,
             },
         };
         let ended = Final {

@@ -150,7 +150,13 @@ mod tests {
             accepted_at: Timestamp(0),
             scheduled: None,
             expires_at: Timestamp(0),
-            routed: Routed { verdict: Verdict::Reject(RejectReason::NoRoute), by, note: None },
+            routed: Routed {
+                verdict: Verdict::Reject(RejectReason::NoRoute),
+                by,
+                note: None,
+                quote: None,
+                seen: None,
+            },
         }
     }
 

@@ -186,7 +186,13 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, board: &Arc<Boa
         .collect();
     if let Some(peer) = config.router.native.as_deref().and_then(|peer| names.id(peer)) {
         let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
-        let routed = Routed { verdict: Verdict::Forward(vec![Leg::to(peer)]), by, note: None };
+        let routed = Routed {
+            verdict: Verdict::Forward(vec![Leg::to(peer)]),
+            by,
+            note: None,
+            quote: None,
+            seen: None,
+        };
         return Ok(HouseRouting { decider: Decider::Constant(routed), defaults });
     }
     let options = HooksOptions { hold_for: config.router.hold, ..HooksOptions::default() };

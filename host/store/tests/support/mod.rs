@@ -6,9 +6,9 @@ pub(crate) mod reference;
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    Address, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step, StepKind, Text, Timestamp,
-    Verdict,
+    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Imsi, Kind, Leg, Message, MessageId, PeerId,
+    PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step,
+    StepKind, Text, Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -58,8 +58,9 @@ pub(crate) fn receipt_state() -> impl Strategy<Value = ReceiptState> {
 fn leg() -> impl Strategy<Value = Leg> {
     let wait = option::of(any::<u64>().prop_map(Duration::from_millis));
     let numbers = (peer(), any::<u8>(), any::<u16>(), any::<u32>());
-    (numbers, wait, option::of(address()), option::of(address())).prop_map(
-        |((peer, rank, weight, cost), longest_wait, source, destination)| Leg {
+    let home = (any::<bool>(), option::of(octets(15).prop_map(|raw| Imsi(AddressBytes::from_slice(&raw)))));
+    (numbers, wait, option::of(address()), option::of(address()), home).prop_map(
+        |((peer, rank, weight, cost), longest_wait, source, destination, (resolve, imsi))| Leg {
             peer,
             rank,
             weight,
@@ -67,6 +68,8 @@ fn leg() -> impl Strategy<Value = Leg> {
             longest_wait,
             source,
             destination,
+            resolve,
+            imsi,
         },
     )
 }
@@ -76,15 +79,36 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         3 => vec(leg(), 0..5).prop_map(Verdict::Forward),
         1 => vec(leg(), 255).prop_map(Verdict::Forward),
         1 => time().prop_map(Verdict::Hold),
-        1 => (1_u8..=7).prop_filter_map("a reason", RejectReason::from_octet).prop_map(Verdict::Reject),
+        1 => (1_u8..=9).prop_filter_map("a reason", RejectReason::from_octet).prop_map(Verdict::Reject),
     ]
 }
 
 fn routed() -> impl Strategy<Value = Routed> {
     let word = "\\PC{0,64}";
-    (verdict(), word, "[0-9a-f]{12}", option::of("\\PC{0,200}")).prop_map(
-        |(verdict, plugin, version, note)| Routed {
+    let seen = option::of(octets(90).prop_map(|octets| octets.into_boxed_slice()));
+    (verdict(), word, "[0-9a-f]{12}", option::of("\\PC{0,200}"), option::of(quote()), seen).prop_map(
+        |(verdict, plugin, version, note, quote, seen)| Routed {
             verdict,
+            by: Arc::new(DecidedBy { plugin, version }),
+            note: note.map(String::into_boxed_str),
+            quote: quote.map(Box::new),
+            seen,
+        },
+    )
+}
+
+fn quote() -> impl Strategy<Value = Quote> {
+    let charge = ("[a-z]{1,64}", any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
+        |(account, amount, keep_on_failure, settle)| Charge {
+            account: account.into(),
+            amount,
+            keep_on_failure,
+            settle,
+        },
+    );
+    (option::of(charge), "\\PC{0,64}", "[0-9a-f]{12}", option::of("\\PC{0,200}")).prop_map(
+        |(charge, plugin, version, note)| Quote {
+            charge,
             by: Arc::new(DecidedBy { plugin, version }),
             note: note.map(String::into_boxed_str),
         },

@@ -103,6 +103,8 @@ fn finished(n: u64) -> (Message, Final) {
             verdict: Verdict::Forward(vec![Leg::to(peer)]),
             by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: Some("prefix 49".into()),
+            quote: None,
+            seen: None,
         },
     };
     let reported = 1500 + n * 7919 % 9000;
