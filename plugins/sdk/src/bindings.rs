@@ -7,6 +7,7 @@ pub mod router {
     wit_bindgen::generate!({
         path: "../../wit",
         world: "router",
+        additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_router_component",
         default_bindings_module: "switchyard_sdk::bindings::router",
@@ -18,6 +19,7 @@ pub mod resolver {
     wit_bindgen::generate!({
         path: "../../wit",
         world: "resolver",
+        additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_resolver_component",
         default_bindings_module: "switchyard_sdk::bindings::resolver",
@@ -35,6 +37,7 @@ pub mod delivery_policy {
     wit_bindgen::generate!({
         path: "../../wit",
         world: "delivery-policy",
+        additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_delivery_policy_component",
         default_bindings_module: "switchyard_sdk::bindings::delivery_policy",
@@ -53,6 +56,7 @@ pub mod biller {
     wit_bindgen::generate!({
         path: "../../wit",
         world: "biller",
+        additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_biller_component",
         default_bindings_module: "switchyard_sdk::bindings::biller",
