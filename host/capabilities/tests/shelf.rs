@@ -48,12 +48,14 @@ fn a_bad_upload_names_its_line_and_changes_nothing() {
     let shelf = Shelf::open(folder.path(), options).unwrap();
     shelf.put("t", TableKind::Prefix, "1,old\n".as_bytes()).unwrap();
     let long = format!("1,{}", "x".repeat(257));
-    let cases: [(&[u8], &str); 9] = [
+    let cases: [(&[u8], &str); 11] = [
         (b"1,a\n2\n", "line 2: 1 fields, not a key and a value; a value that has a comma stands in quotes"),
         (
             b"1,a\n2,b\n3,c,d\n",
             "line 3: 3 fields, not a key and a value; a value that has a comma stands in quotes",
         ),
+        (b"1,a\r\n2,b\r\n\r\n+2,b\r\n", "line 4: key \"+2\" is not at most 30 decimal digits"),
+        (b"\n\n1,a\n\n\n+2,b", "line 6: key \"+2\" is not at most 30 decimal digits"),
         (b"1,a\n\n+2,b\n", "line 3: key \"+2\" is not at most 30 decimal digits"),
         (b"1,a\n2,\xff\n", "line 2: the value is not UTF-8"),
         (b"\xff,a\n", "line 1: the key is not UTF-8"),

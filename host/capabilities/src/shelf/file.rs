@@ -1,9 +1,9 @@
 use super::ShelfOptions;
-use super::reading::{self, Finished};
+use super::reading::{self, Broken, Finished, Why};
 use super::table::{Table, TableKind};
 use crate::Error;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
@@ -71,8 +71,13 @@ pub(super) fn load(path: &Path, options: ShelfOptions) -> Result<Table, Error> {
         parse_header(&line).ok_or_else(|| damaged("its first line is not that of a table".to_owned()))?;
     // What was taken once is read again, also if the limits are smaller now.
     let options = ShelfOptions { rows: options.rows.max(written), octets: u64::MAX };
-    let Finished { table, rows } =
-        reading::read(kind, file, options, 1).map_err(|error| damaged(error.to_string()))?;
+    let Finished { table, rows } = match reading::read(kind, file, options) {
+        Ok(finished) => finished,
+        Err(broken) => {
+            let error = explain(broken, path)?;
+            return Err(damaged(format!("in its CSV, {error}")));
+        }
+    };
     if rows != written {
         return Err(damaged(format!("it has {rows} rows, and {written} were written")));
     }
@@ -100,16 +105,34 @@ fn copy(
     let failed = failed(file.path());
     let mut copying = Copying { csv, file: BufWriter::with_capacity(PIECE, file.as_file()), failure: None };
     copying.file.write_all(header(kind, 0).as_bytes()).map_err(&failed)?;
-    let read = reading::read(kind, &mut copying, options, 0);
+    let read = reading::read(kind, &mut copying, options);
     if let Some(failure) = copying.failure.take() {
         return Err(failed(failure));
     }
-    let finished = read?;
+    let finished = match read {
+        Ok(finished) => finished,
+        Err(broken) => {
+            copying.file.flush().map_err(&failed)?;
+            return Err(explain(broken, file.path())?);
+        }
+    };
     let mut written = copying.file.into_inner().map_err(|error| failed(error.into_error()))?;
     written.rewind().map_err(&failed)?;
     written.write_all(header(kind, finished.rows).as_bytes()).map_err(&failed)?;
     written.sync_all().map_err(&failed)?;
     Ok(finished.table)
+}
+
+/// Says in which line of the CSV of a file it broke.
+fn explain(broken: Broken, path: &Path) -> Result<Error, Error> {
+    let mut file = File::open(path).map_err(failed(path))?;
+    file.seek(SeekFrom::Start(HEADER as u64)).map_err(failed(path))?;
+    let line = reading::line(BufReader::with_capacity(PIECE, file), broken.at).map_err(failed(path))?;
+    Ok(match broken.why {
+        Why::Row(what) => Error::Line { line, what },
+        Why::TooLarge(most, of) => Error::TooLarge { line, most, of },
+        Why::Io(source) => Error::Upload { line, source: Arc::new(source) },
+    })
 }
 
 /// Gives a received file the table's name, in the place of an older one; durable when it returns.

@@ -1,27 +1,36 @@
 use super::ShelfOptions;
 use super::table::{Building, Table, TableKind};
-use crate::Error;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use std::io::{self, Read};
-use std::sync::Arc;
 
 /// Reading in pieces of this size keeps system calls few.
 const PIECE: usize = 256 * 1024;
 
 /// A table that was read.
-pub(crate) struct Finished {
-    pub(crate) table: Table,
+pub(super) struct Finished {
+    pub(super) table: Table,
     /// Rows that were read, those included whose key came again.
-    pub(crate) rows: u64,
+    pub(super) rows: u64,
 }
 
-/// Reads CSV into a table. `line_offset`: lines that stand before it in its file.
-pub(crate) fn read(
-    kind: TableKind,
-    csv: impl Read,
-    options: ShelfOptions,
-    line_offset: u64,
-) -> Result<Finished, Error> {
+/// Why a table was not read.
+pub(super) struct Broken {
+    /// Octets before the row, empty lines before it perhaps not included.
+    pub(super) at: u64,
+    pub(super) why: Why,
+}
+
+pub(super) enum Why {
+    /// The row is wrong.
+    Row(String),
+    /// There are more than so many of these.
+    TooLarge(u64, &'static str),
+    /// There was no more to read.
+    Io(io::Error),
+}
+
+/// Reads CSV into a table.
+pub(super) fn read(kind: TableKind, csv: impl Read, options: ShelfOptions) -> Result<Finished, Broken> {
     let limit = options.octets.min(u64::from(u32::MAX));
     let counted = Counted { csv, left: limit };
     let mut csv =
@@ -29,15 +38,16 @@ pub(crate) fn read(
     let mut building = Building::new(kind);
     let mut record = ByteRecord::new();
     let mut rows = 0;
+    let mut first = true;
     loop {
-        let begins = csv.position().line() + line_offset;
+        let at = csv.position().byte();
+        let broken = |why| Broken { at, why };
         match csv.read_byte_record(&mut record) {
             Ok(true) => (),
-            Ok(false) => break,
-            Err(error) => return Err(broken(error, begins, limit)),
+            Ok(false) => return Ok(Finished { table: building.done(), rows }),
+            Err(error) => return Err(broken(reason(error, limit))),
         }
-        let line = record.position().map_or(begins, |position| position.line() + line_offset);
-        let wrong = |what: String| Error::Line { line, what };
+        let wrong = |what| broken(Why::Row(what));
         let (Some(key), Some(value), None) = (record.get(0), record.get(1), record.get(2)) else {
             let fields = record.len();
             let what =
@@ -46,26 +56,41 @@ pub(crate) fn read(
         };
         let utf8 = |octets, of| str::from_utf8(octets).map_err(|_| wrong(format!("the {of} is not UTF-8")));
         let (key, value) = (utf8(key, "key")?, utf8(value, "value")?);
-        if rows == 0 && line == line_offset + 1 && (key, value) == ("key", "value") {
+        let is_title = std::mem::take(&mut first) && (key, value) == ("key", "value");
+        if is_title {
             continue;
         }
         if rows == options.rows {
-            return Err(Error::TooLarge { line, most: options.rows, of: "rows" });
+            return Err(broken(Why::TooLarge(options.rows, "rows")));
         }
         building.insert(key, value).map_err(wrong)?;
         rows += 1;
     }
-    Ok(Finished { table: building.done(), rows })
 }
 
-fn broken(error: csv::Error, line: u64, limit: u64) -> Error {
+fn reason(error: csv::Error, limit: u64) -> Why {
     match error.into_kind() {
         ErrorKind::Io(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
-            Error::TooLarge { line, most: limit, of: "octets" }
+            Why::TooLarge(limit, "octets")
         }
-        ErrorKind::Io(source) => Error::Upload { line, source: Arc::new(source) },
-        other => Error::Line { line, what: format!("{other:?}") },
+        ErrorKind::Io(error) => Why::Io(error),
+        other => Why::Row(format!("{other:?}")),
     }
+}
+
+/// The line, counted from 1, of the row before which there are `at` octets and perhaps empty lines. The CSV reader counts
+/// the ends of lines in another way, which is of no use to somebody with an editor.
+pub(super) fn line(csv: impl io::BufRead, at: u64) -> io::Result<u64> {
+    let mut line = 1;
+    for (position, octet) in (0..).zip(csv.bytes()) {
+        match octet? {
+            b'\n' => line += 1,
+            b'\r' => (),
+            _ if position >= at => break,
+            _ => (),
+        }
+    }
+    Ok(line)
 }
 
 /// Ends with an error when more comes than is allowed.
