@@ -153,7 +153,7 @@ async fn look_through(
 }
 
 /// Ids between which everything lies that may match, both included; `None` when nothing can.
-async fn range(
+pub(crate) async fn range(
     backend: &dyn Backend,
     filter: &Filter,
     after: Option<Cursor>,
@@ -184,7 +184,7 @@ fn two_numbers(table: &Table) -> Option<(i64, i64)> {
 }
 
 /// Everything of the filter but the number.
-fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
+pub(crate) fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
     statement.push(" WHERE id >= ").number(first).push(" AND id <= ").number(last);
     let time = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX);
     if let Some(from) = filter.from {

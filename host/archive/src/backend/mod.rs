@@ -13,7 +13,9 @@ use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{Bound, Cell, Dialect, Kind, Statement};
 use crate::{ArchiveError, Options};
+use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
+use smallvec::SmallVec;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Type};
 use std::sync::Arc;
@@ -58,6 +60,15 @@ pub(crate) trait Session: Send {
         statement: &'a Statement,
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
+
+    /// Reads rows of an id and some columns of octets, without holding them: `each` is given every row as it comes, no
+    /// value for NULL.
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        octets: usize,
+        each: &'a mut (dyn FnMut(i64, &[&[u8]]) + Send),
+    ) -> BoxFuture<'a, Result<(), Fault>>;
 }
 
 /// The back end that a URL names.
@@ -189,6 +200,35 @@ where
     rows.iter()
         .map(|row| kinds.iter().enumerate().map(|(index, kind)| cell(row, index, *kind)).collect())
         .collect()
+}
+
+/// Runs a query for an id and columns of octets, row by row.
+async fn scan<'c, DB, E>(
+    on: E,
+    statement: &Statement,
+    octets: usize,
+    each: &mut (dyn FnMut(i64, &[&[u8]]) + Send),
+) -> Result<(), sqlx::Error>
+where
+    DB: Database,
+    DB::Arguments: IntoArguments<DB>,
+    E: Executor<'c, Database = DB>,
+    for<'q> i64: Encode<'q, DB> + Decode<'q, DB> + Type<DB>,
+    for<'q> &'q str: Encode<'q, DB> + Type<DB>,
+    for<'q> &'q [u8]: Decode<'q, DB> + Type<DB>,
+    usize: ColumnIndex<DB::Row>,
+{
+    use sqlx::Row as _;
+    let arguments = arguments::<DB>(&statement.bound)?;
+    let mut rows = sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch(on);
+    while let Some(row) = rows.try_next().await? {
+        let mut values = SmallVec::<[&[u8]; 2]>::new();
+        for index in 1..=octets {
+            values.push(row.try_get::<Option<&[u8]>, _>(index)?.unwrap_or_default());
+        }
+        each(row.try_get(0)?, &values);
+    }
+    Ok(())
 }
 
 /// What an error of the driver means; `row` says whether the data base's own code blames a value.

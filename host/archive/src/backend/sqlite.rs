@@ -17,8 +17,10 @@ use std::str::FromStr;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
+    (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
+];
 
 /// Rows of one statement: enough to make its cost small, and below SQLite's limit of 32,766 values.
 const ROWS: usize = 64;
@@ -108,6 +110,7 @@ impl Session for SqliteConnection {
                     for value in values(row) {
                         match value {
                             Value::Number(number) => arguments.add(number),
+                            Value::Maybe(number) => arguments.add(number),
                             Value::Text(text) => arguments.add(text),
                             Value::Octets(octets) => arguments.add(octets),
                         }
@@ -151,6 +154,15 @@ impl Session for SqliteConnection {
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        octets: usize,
+        each: &'a mut (dyn FnMut(i64, &[&[u8]]) + Send),
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        async move { super::scan(self, statement, octets, each).await.map_err(meaning) }.boxed()
     }
 }
 
