@@ -3,7 +3,7 @@
 use crate::archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking};
 use crate::backend::Session;
 use crate::error::Fault;
-use crate::history::{conditions, range};
+use crate::history::{Asked, conditions, range};
 use crate::record::{columns, record};
 use crate::sql::Statement;
 use crate::storable::stored;
@@ -29,6 +29,9 @@ pub struct ReplayRange {
 
 /// Messages of a batch: enough to make the cost of a query small, few enough to stay in a processor's cache.
 const BATCH: u64 = 2048;
+
+/// Octets of a batch: with this many, it ends before it is full.
+const OCTETS: usize = 4 << 20;
 
 /// Archived messages by growing id; made by [`Archive::replay_source`].
 pub struct ReplaySource {
@@ -67,10 +70,11 @@ impl ReplaySource {
     pub async fn next(&mut self) -> Result<Option<RawBatch>, ArchiveError> {
         let archive = self.archive.clone();
         let batch = archive.within(self.read()).await;
-        if !matches!(batch, Ok(Some(_)))
-            && let Some(session) = self.session.take()
-        {
-            session.close().await;
+        match (&batch, self.session.take()) {
+            (Ok(Some(_)), session) => self.session = session,
+            (Ok(None), Some(session)) => session.close().await,
+            // Of a connection with a question under way, nothing good can be expected.
+            (Ok(None), None) | (Err(_), _) => {}
         }
         batch
     }
@@ -78,18 +82,22 @@ impl ReplaySource {
     async fn read(&mut self) -> Result<Option<RawBatch>, Fault> {
         let backend = self.archive.backend.clone();
         let filter = Filter { from: self.range.from, until: self.range.until, ..Filter::default() };
-        if self.session.is_none() {
-            self.session = Some(backend.connect().await?);
-        }
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => none.insert(backend.connect().await?),
+        };
         let ids = match self.ids {
             Some(ids) => ids,
-            None => range(&*backend, &filter, None).await?.unwrap_or((1, 0)),
+            None => {
+                let asked = Asked::Own(&mut **session, backend.dialect());
+                range(asked, &filter, None).await?.unwrap_or((1, 0))
+            }
         };
         self.ids = Some(ids);
         let (first, last) = ids;
-        let Some(session) = self.session.as_mut().filter(|_| first <= last && self.left > 0) else {
+        if first > last || self.left == 0 {
             return Ok(None);
-        };
+        }
         let most = BATCH.min(self.left);
         let body = self.range.body;
         let what = if body { "SELECT id, decision, body" } else { "SELECT id, decision" };
@@ -108,6 +116,7 @@ impl ReplaySource {
             };
             let (decision, body) = (put(values.first()), put(values.get(1)));
             batch.rows.push(RawRow { id, decision, body });
+            octets.len() < OCTETS
         };
         session.scan(&statement, if body { 2 } else { 1 }, &mut each).await?;
         batch.octets = octets.freeze();

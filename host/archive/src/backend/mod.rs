@@ -62,12 +62,12 @@ pub(crate) trait Session: Send {
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 
     /// Reads rows of an id and some columns of octets, without holding them: `each` is given every row as it comes, no
-    /// value for NULL.
+    /// octets for NULL, and says whether it wants more.
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
         octets: usize,
-        each: &'a mut (dyn FnMut(i64, &[&[u8]]) + Send),
+        each: &'a mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
     ) -> BoxFuture<'a, Result<(), Fault>>;
 }
 
@@ -207,7 +207,7 @@ async fn scan<'c, DB, E>(
     on: E,
     statement: &Statement,
     octets: usize,
-    each: &mut (dyn FnMut(i64, &[&[u8]]) + Send),
+    each: &mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
 ) -> Result<(), sqlx::Error>
 where
     DB: Database,
@@ -226,7 +226,9 @@ where
         for index in 1..=octets {
             values.push(row.try_get::<Option<&[u8]>, _>(index)?.unwrap_or_default());
         }
-        each(row.try_get(0)?, &values);
+        if !each(row.try_get(0)?, &values) {
+            break;
+        }
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ impl Session for SqliteConnection {
         &'a mut self,
         statement: &'a Statement,
         octets: usize,
-        each: &'a mut (dyn FnMut(i64, &[&[u8]]) + Send),
+        each: &'a mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
     ) -> BoxFuture<'a, Result<(), Fault>> {
         async move { super::scan(self, statement, octets, each).await.map_err(meaning) }.boxed()
     }

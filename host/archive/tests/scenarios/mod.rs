@@ -624,6 +624,20 @@ pub fn decisions_come_back(url: &str) {
     );
 }
 
+/// Long texts make batches of fewer messages, and none is left out.
+pub fn long_texts_come_back(url: &str) {
+    let (archive, shelf) = (open(url), Arc::new(Shelf::default()));
+    let long = |n: u64| {
+        let (mut message, ended) = decided(n);
+        message.text.octets = vec![n as u8; 65_000].into();
+        (message, ended)
+    };
+    shelf.put((0..200).map(long));
+    fill(&archive, &shelf);
+    let messages = replayed(&archive, &ReplayRange { body: true, ..ReplayRange::default() });
+    assert_eq!(messages, (0..200).map(|n| archived(&long(n), true)).collect::<Vec<_>>());
+}
+
 /// History shows what a message was to cost, what became of that and who decided.
 pub fn history_shows_prices(url: &str) {
     let (archive, shelf) = (open(url), Arc::new(Shelf::default()));
@@ -728,7 +742,7 @@ macro_rules! every_scenario {
             a_refused_row_stands_aside, many_refused_rows_do_not_block, odd_octets_are_kept,
             filters_find_what_they_should, paging_is_stable, retention, old_messages_leave_by_themselves, exports,
             statistics_count_once, decisions_come_back, history_shows_prices, older_rows_stay_readable,
-            damaged_decisions_are_told);
+            damaged_decisions_are_told, long_texts_come_back);
     };
     ($place:expr; $($name:ident),*) => {
         $(#[test]
