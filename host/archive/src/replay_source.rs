@@ -105,22 +105,7 @@ impl ReplaySource {
         statement.push(" FROM messages");
         conditions(&mut statement, &filter, (first, last));
         statement.push(" ORDER BY id LIMIT ").push(&most.to_string());
-        let mut batch = RawBatch::default();
-        let mut octets =
-            BytesMut::with_capacity(usize::try_from(most).unwrap_or(0) * if body { 256 } else { 128 });
-        let mut each = |id: i64, values: &[&[u8]]| {
-            let mut put = |value: Option<&&[u8]>| {
-                let begin = octets.len();
-                octets.extend_from_slice(value.copied().unwrap_or_default());
-                (begin, octets.len())
-            };
-            let (decision, body) = (put(values.first()), put(values.get(1)));
-            batch.rows.push(RawRow { id, decision, body });
-            octets.len() < OCTETS
-        };
-        session.scan(&statement, if body { 2 } else { 1 }, &mut each).await?;
-        batch.octets = octets.freeze();
-        batch.with_body = body;
+        let mut batch = session.scan(&statement, body).await?;
         let Some(reached) = batch.rows.last().map(|row| row.id) else {
             self.ids = Some((1, 0));
             return Ok(None);
@@ -161,6 +146,37 @@ pub struct RawBatch {
     with_body: bool,
     /// Those among them that an older version wrote.
     old: Vec<Record>,
+}
+
+/// A batch that is being read.
+pub(crate) struct Collected {
+    rows: Vec<RawRow>,
+    octets: BytesMut,
+    with_body: bool,
+}
+
+impl Collected {
+    pub(crate) fn new(with_body: bool) -> Self {
+        let most = usize::try_from(BATCH).unwrap_or(0);
+        let octets = BytesMut::with_capacity(most * if with_body { 256 } else { 96 });
+        Self { rows: Vec::with_capacity(most), octets, with_body }
+    }
+
+    /// Takes in a row; no decision, or no text, is no octets. Says whether there is room for more.
+    pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8]) -> bool {
+        let mut put = |octets: &[u8]| {
+            let begin = self.octets.len();
+            self.octets.extend_from_slice(octets);
+            (begin, self.octets.len())
+        };
+        let (decision, body) = (put(decision), put(body));
+        self.rows.push(RawRow { id, decision, body });
+        self.octets.len() < OCTETS
+    }
+
+    pub(crate) fn finish(self) -> RawBatch {
+        RawBatch { rows: self.rows, octets: self.octets.freeze(), with_body: self.with_body, old: Vec::new() }
+    }
 }
 
 /// A message's values, as ranges of the batch's octets.

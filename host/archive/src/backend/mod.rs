@@ -10,12 +10,12 @@ pub(crate) mod sqlite;
 
 use crate::error::Fault;
 use crate::measure::Sums;
+use crate::replay_source::Collected;
 use crate::row::Row;
 use crate::sql::{Bound, Cell, Dialect, Kind, Statement};
-use crate::{ArchiveError, Options};
+use crate::{ArchiveError, Options, RawBatch};
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
-use smallvec::SmallVec;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Type};
 use std::sync::Arc;
@@ -61,14 +61,9 @@ pub(crate) trait Session: Send {
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 
-    /// Reads rows of an id and some columns of octets, without holding them: `each` is given every row as it comes, no
-    /// octets for NULL, and says whether it wants more.
-    fn scan<'a>(
-        &'a mut self,
-        statement: &'a Statement,
-        octets: usize,
-        each: &'a mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), Fault>>;
+    /// Reads rows for a replay: id, decision and, with `body`, body; until the batch is full.
+    fn scan<'a>(&'a mut self, statement: &'a Statement, body: bool)
+    -> BoxFuture<'a, Result<RawBatch, Fault>>;
 }
 
 /// The back end that a URL names.
@@ -202,13 +197,8 @@ where
         .collect()
 }
 
-/// Runs a query for an id and columns of octets, row by row.
-async fn scan<'c, DB, E>(
-    on: E,
-    statement: &Statement,
-    octets: usize,
-    each: &mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
-) -> Result<(), sqlx::Error>
+/// Runs a query for a replay.
+async fn scan<'c, DB, E>(on: E, statement: &Statement, body: bool) -> Result<RawBatch, sqlx::Error>
 where
     DB: Database,
     DB::Arguments: IntoArguments<DB>,
@@ -221,16 +211,15 @@ where
     use sqlx::Row as _;
     let arguments = arguments::<DB>(&statement.bound)?;
     let mut rows = sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch(on);
+    let mut batch = Collected::new(body);
     while let Some(row) = rows.try_next().await? {
-        let mut values = SmallVec::<[&[u8]; 2]>::new();
-        for index in 1..=octets {
-            values.push(row.try_get::<Option<&[u8]>, _>(index)?.unwrap_or_default());
-        }
-        if !each(row.try_get(0)?, &values) {
+        let decision = row.try_get::<Option<&[u8]>, _>(1)?.unwrap_or_default();
+        let text = if body { row.try_get::<Option<&[u8]>, _>(2)?.unwrap_or_default() } else { &[] };
+        if !batch.push(row.try_get(0)?, decision, text) {
             break;
         }
     }
-    Ok(())
+    Ok(batch.finish())
 }
 
 /// What an error of the driver means; `row` says whether the data base's own code blames a value.

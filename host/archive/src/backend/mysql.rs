@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, pieces, values};
-use crate::{ArchiveError, Options};
+use crate::{ArchiveError, Options, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::mysql::{
@@ -160,10 +160,9 @@ impl Session for MySqlConnection {
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
-        octets: usize,
-        each: &'a mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), Fault>> {
-        async move { super::scan(self, statement, octets, each).await.map_err(meaning) }.boxed()
+        body: bool,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
+        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
     }
 }
 

@@ -1,11 +1,11 @@
 //! PostgreSQL.
 
 use super::{Backend, Blame, Session, Table, by_state, fault};
-use crate::Options;
 use crate::error::Fault;
 use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, values};
+use crate::{Options, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -115,10 +115,9 @@ impl Session for PgConnection {
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
-        octets: usize,
-        each: &'a mut (dyn FnMut(i64, &[&[u8]]) -> bool + Send),
-    ) -> BoxFuture<'a, Result<(), Fault>> {
-        async move { super::scan(self, statement, octets, each).await.map_err(meaning) }.boxed()
+        body: bool,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
+        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
     }
 }
 
