@@ -1,0 +1,156 @@
+//! The policy document of `least-cost`: what peers offer for which destinations, and which offers a message takes.
+
+mod choice;
+mod document;
+mod offer;
+
+pub use choice::{Choice, Chosen, PeerState};
+pub use offer::Offer;
+
+use document::Document;
+use policy_words::{check_prefix, line, read};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+/// Offers of one destination at most: each is a question to the host.
+const OFFERS: usize = 64;
+
+/// What becomes of a message for which no offer is good enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Otherwise {
+    /// The next router decides.
+    #[default]
+    Pass,
+    /// It is refused: no route.
+    Reject,
+}
+
+/// What is good enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Offers of lower quality are left out.
+    pub lowest_quality: u8,
+    /// Offers that cost more a part, in millionths, are left out.
+    pub highest_cost: Option<u64>,
+}
+
+/// What is offered for a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// At least one.
+    pub offers: Vec<Offer>,
+    /// What is good enough here.
+    pub limits: Limits,
+}
+
+/// The document, checked.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Prefix → index into `destinations`.
+    pub prefixes: Vec<(String, u32)>,
+    /// What is offered.
+    pub destinations: Vec<Destination>,
+    /// A table of the appliance's with more offers.
+    pub table: Option<String>,
+    /// What becomes of a message for which no offer is good enough.
+    pub otherwise: Otherwise,
+    pub(crate) limits: Limits,
+    pub(crate) most_legs: usize,
+    pub(crate) most_queued: Option<u64>,
+    pub(crate) longest_wait: Option<Duration>,
+}
+
+impl Policy {
+    /// Reads and checks a document.
+    ///
+    /// # Errors
+    /// The line, what is wrong there, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let document: Document = read(text)?;
+        if document.destination.is_empty() && document.table.is_none() {
+            return Err(
+                "the document has no offers: add a [[destination]] with `prefix` and `offers`, or a `table`"
+                    .to_owned(),
+            );
+        }
+        if document.table.as_deref() == Some("") {
+            return Err("`table` is empty; leave it out, or name a table of the appliance's".to_owned());
+        }
+        if document.most_legs == Some(0) {
+            return Err("`most-legs` is zero; it is 1 to 255".to_owned());
+        }
+        let limits = Limits {
+            lowest_quality: document.lowest_quality.unwrap_or(0),
+            highest_cost: document.highest_cost.map(|cost| cost.0),
+        };
+        check_quality(limits.lowest_quality)?;
+        let mut prefixes: BTreeMap<String, (u32, usize)> = BTreeMap::new();
+        let mut destinations = Vec::new();
+        for (destination, index) in document.destination.into_iter().zip(0_u32..) {
+            let at = line(text, destination.span());
+            let destination = destination.into_inner();
+            let fail = |what: String| format!("line {at}: {what}");
+            let own = Limits {
+                lowest_quality: destination.lowest_quality.unwrap_or(limits.lowest_quality),
+                highest_cost: destination.highest_cost.map(|cost| cost.0).or(limits.highest_cost),
+            };
+            check_quality(own.lowest_quality).map_err(fail)?;
+            let offers: Vec<Offer> =
+                destination.offers.into_iter().map(Offer::check).collect::<Result<_, _>>().map_err(fail)?;
+            check_offers(&offers, own).map_err(fail)?;
+            for prefix in destination.prefix.0 {
+                check_prefix(&prefix).map_err(fail)?;
+                if let Some((_, first)) = prefixes.insert(prefix.clone(), (index, at)) {
+                    return Err(fail(format!(
+                        "prefix {prefix:?} has its offers at line {first} already; put them together"
+                    )));
+                }
+            }
+            destinations.push(Destination { offers, limits: own });
+        }
+        Ok(Self {
+            prefixes: prefixes.into_iter().map(|(prefix, (index, _))| (prefix, index)).collect(),
+            destinations,
+            table: document.table,
+            otherwise: document.otherwise,
+            limits,
+            most_legs: usize::from(document.most_legs.unwrap_or(u8::MAX)),
+            most_queued: document.most_queued,
+            longest_wait: document.longest_wait.map(|time| time.0),
+        })
+    }
+}
+
+fn check_quality(lowest: u8) -> Result<(), String> {
+    if lowest > 100 {
+        return Err(format!("`lowest-quality` is {lowest}; it is 0 to 100, and 100 is best"));
+    }
+    Ok(())
+}
+
+fn check_offers(offers: &[Offer], limits: Limits) -> Result<(), String> {
+    if offers.is_empty() || offers.len() > OFFERS {
+        return Err(format!("`offers` has {}; 1 to {OFFERS} make sense", offers.len()));
+    }
+    let mut peers = HashSet::new();
+    if let Some(twice) = offers.iter().find(|offer| !peers.insert(offer.peer.as_str())) {
+        return Err(format!("peer {:?} has two offers; keep one", twice.peer));
+    }
+    if !offers.iter().any(|offer| limits.admit(offer)) {
+        return Err("no offer is within `lowest-quality` and `highest-cost`: no message could ever go here"
+            .to_owned());
+    }
+    Ok(())
+}
+
+impl Limits {
+    fn admit(&self, offer: &Offer) -> bool {
+        offer.quality >= self.lowest_quality
+            && self.highest_cost.is_none_or(|highest| u64::from(offer.cost) <= highest)
+    }
+}
+
+#[cfg(test)]
+mod tests;
