@@ -26,6 +26,7 @@ mod signature;
 mod slot;
 mod steward;
 mod trial;
+mod wasi;
 mod world;
 mod worlds;
 
