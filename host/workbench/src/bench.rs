@@ -14,15 +14,6 @@ pub trait Bench {
     fn ask(&self, given: &Given, questions: &[Question]) -> Result<Answer, String>;
 }
 
-/// Where plugins are put on the bench: the real host.
-pub trait Stage {
-    /// Takes a component.
-    ///
-    /// # Errors
-    /// When the host does not take it, in the host's words.
-    fn set(&self, component: &[u8]) -> Result<Box<dyn Bench>, String>;
-}
-
 /// What the host holds for the plugin.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Given {
@@ -32,6 +23,10 @@ pub struct Given {
     pub now: u64,
     /// What the binding grants.
     pub grants: Grants,
+    /// Octets of memory that an instance may have; nothing: what a binding has that does not say.
+    pub memory: Option<usize>,
+    /// Milliseconds that a call may run; nothing: what a binding has that does not say.
+    pub deadline_ms: Option<u64>,
     /// The appliance's tables, by name.
     pub tables: BTreeMap<String, Table>,
     /// The peers of the configuration. No others can be named in a verdict.

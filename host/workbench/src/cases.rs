@@ -60,6 +60,8 @@ struct WrittenGiven {
     #[serde(deserialize_with = "some_moment")]
     now: Option<u64>,
     grants: Option<Grants>,
+    memory: Option<usize>,
+    deadline_ms: Option<u64>,
     tables: BTreeMap<String, Table>,
     peers: BTreeMap<String, PeerState>,
     counters: Vec<Counted>,
@@ -168,6 +170,8 @@ fn give(folder: &Path, mut given: Given, written: WrittenGiven) -> Result<Given,
     }
     given.now = written.now.unwrap_or(given.now);
     given.grants = written.grants.unwrap_or(given.grants);
+    given.memory = written.memory.or(given.memory);
+    given.deadline_ms = written.deadline_ms.or(given.deadline_ms);
     given.tables.extend(written.tables);
     given.peers.extend(written.peers);
     given.counters.extend(written.counters);

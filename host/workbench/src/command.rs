@@ -1,5 +1,4 @@
 use crate::appliance::{At, Bound, stem};
-use crate::bench::Stage;
 use crate::component::Component;
 use crate::{Language, WorkbenchError, build, cases, inspect, judge, signing, template};
 use clap::Subcommand;
@@ -186,8 +185,8 @@ impl Command {
         clippy::print_stderr,
         reason = "a command line tool speaks on its standard streams"
     )]
-    pub fn run(self, stage: &dyn Stage) -> ExitCode {
-        match self.words(stage) {
+    pub fn run(self) -> ExitCode {
+        match self.words() {
             Ok(words) => {
                 println!("{}", words.trim_end());
                 ExitCode::SUCCESS
@@ -199,7 +198,7 @@ impl Command {
         }
     }
 
-    fn words(self, stage: &dyn Stage) -> Result<String, WorkbenchError> {
+    fn words(self) -> Result<String, WorkbenchError> {
         match self {
             Self::New { lang, world, folder, name } => {
                 let folder = template::write(&name, lang, world, folder)?;
@@ -223,7 +222,7 @@ impl Command {
                     (plugin, folder)
                 };
                 let cases = cases::read(&cases.unwrap_or_else(|| folder.join("cases.toml")))?;
-                judge::all(stage, &component, &cases)
+                judge::all(&component, &cases)
             }
             Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
             Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),

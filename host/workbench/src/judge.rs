@@ -1,18 +1,19 @@
 //! Expected against got.
 
 use crate::WorkbenchError;
-use crate::bench::{Advice, Answer, Bench, Question, Resolution, Stage};
+use crate::bench::{Advice, Answer, Bench, Question, Resolution};
 use crate::cases::{Case, Expected};
+use crate::harness::Harness;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Asks a component every case. What came of it, for a person, is the result; or the error, when some failed.
-pub(crate) fn all(stage: &dyn Stage, component: &Path, cases: &[Case]) -> Result<String, WorkbenchError> {
+pub(crate) fn all(component: &Path, cases: &[Case]) -> Result<String, WorkbenchError> {
     let octets = std::fs::read(component).map_err(WorkbenchError::file(component))?;
     let bench =
         stage.set(&octets).map_err(|why| WorkbenchError::NotTaken { path: component.to_owned(), why })?;
-    let (text, failed) = ask(&*bench, cases);
+    let (text, failed) = ask(&bench, cases);
     if failed == 0 { Ok(text) } else { Err(WorkbenchError::CasesFailed { text, failed, cases: cases.len() }) }
 }
 

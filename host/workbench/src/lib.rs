@@ -9,6 +9,7 @@ mod command;
 mod component;
 mod contract;
 mod error;
+mod harness;
 mod inspect;
 mod judge;
 mod language;
@@ -16,6 +17,7 @@ mod manifest;
 mod signing;
 mod template;
 mod tools;
+mod words;
 
 pub use build::{Built, build};
 pub use command::Command;

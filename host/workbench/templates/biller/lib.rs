@@ -2,7 +2,7 @@
 
 wit_bindgen::generate!({ path: "wit", world: "biller" });
 
-use exports::switchyard::hooks::billing::{Charge, FirstLeg, Guest, Message, Payment, Quote, Settlement};
+use exports::switchyard::hooks::billing::{Charge, FirstLeg, Guest, Message, Fee, Quote, Settlement};
 use std::cell::RefCell;
 use switchyard::hooks::tables::{self, Row};
 
@@ -30,7 +30,7 @@ impl Guest for Plugin {
     fn price(message: Message, _leg: Option<FirstLeg>) -> Quote {
         POLICY.with_borrow(|policy| match policy {
             Some(policy) => decide(policy, message),
-            None => Quote { price: Payment::Refuse, note: None },
+            None => Quote { price: Fee::Refuse, note: None },
         })
     }
 
@@ -73,10 +73,10 @@ fn read(document: &str) -> Result<Policy, String> {
 
 fn decide(policy: &Policy, message: Message) -> Quote {
     if policy.free.contains(&message.origin) {
-        return Quote { price: Payment::Free, note: None };
+        return Quote { price: Fee::Free, note: None };
     }
     let Some(found) = tables::match_destination(policy.table, u32::MAX) else {
-        return Quote { price: Payment::Refuse, note: Some("no price for this destination".to_owned()) };
+        return Quote { price: Fee::Refuse, note: Some("no price for this destination".to_owned()) };
     };
     let charge = Charge {
         account: message.origin,
@@ -84,5 +84,5 @@ fn decide(policy: &Policy, message: Message) -> Quote {
         keep_on_failure: false,
         settle: false,
     };
-    Quote { price: Payment::Charge(charge), note: Some(format!("{} at {}", message.parts, found.value)) }
+    Quote { price: Fee::Charge(charge), note: Some(format!("{} at {}", message.parts, found.value)) }
 }

@@ -99,14 +99,14 @@ void exports_switchyard_hooks_billing_price(message_t *message, first_leg_t *leg
   switchyard_hooks_tables_found_t found;
   char note[64] = "";
   if (pays_nothing(&message->origin)) {
-    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_PAYMENT_FREE;
+    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_FEE_FREE;
   } else if (switchyard_hooks_tables_match_destination(policy.table, UINT32_MAX, &found)) {
-    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_PAYMENT_CHARGE;
+    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_FEE_CHARGE;
     biller_string_dup_n(&ret->price.val.charge.account, (char *)message->origin.ptr, message->origin.len);
     ret->price.val.charge.amount = (uint64_t)found.value * message->parts;
     snprintf(note, sizeof note, "%u at %u", (unsigned)message->parts, (unsigned)found.value);
   } else {
-    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_PAYMENT_REFUSE;
+    ret->price.tag = EXPORTS_SWITCHYARD_HOOKS_BILLING_FEE_REFUSE;
     strcpy(note, "no price for this destination");
   }
   ret->note.is_some = note[0] != 0;

@@ -2,7 +2,7 @@
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.billing import Charge, Payment_Charge, Payment_Free, Payment_Refuse, Quote
+from wit_world.exports.billing import Charge, Fee_Charge, Fee_Free, Fee_Refuse, Quote
 from wit_world.imports import tables
 
 # The host's table of prefixes; a value is a price in millionths.
@@ -33,13 +33,13 @@ class Billing(exports.Billing):
 
     def price(self, message, leg):
         if message.origin in free:
-            return Quote(Payment_Free(), None)
+            return Quote(Fee_Free(), None)
         found = tables.match_destination(table, 0xFFFFFFFF)
         if found is None:
-            return Quote(Payment_Refuse(), "no price for this destination")
+            return Quote(Fee_Refuse(), "no price for this destination")
         amount = found.value * message.parts
         charge = Charge(message.origin, amount, keep_on_failure=False, settle=False)
-        return Quote(Payment_Charge(charge), f"{message.parts} at {found.value}")
+        return Quote(Fee_Charge(charge), f"{message.parts} at {found.value}")
 
     def settle(self, settlements):
         pass
