@@ -1,3 +1,5 @@
+use crate::ledger::Ledger;
+use crate::plugins::Plugins;
 use crate::problem::{Kind, Problem};
 use crate::token::Token;
 use crate::view;
@@ -6,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What stands behind the API. Its methods may wait; they are called off the network's threads.
-pub trait Appliance: Send + Sync + 'static {
+pub trait Appliance: Plugins + Ledger {
     /// Whether traffic is taken.
     fn ready(&self) -> bool;
     /// The appliance as a whole.
@@ -44,26 +46,6 @@ pub trait Appliance: Send + Sync + 'static {
     /// # Errors
     /// When its origin is not known.
     fn explain(&self, message: view::Hypothetical) -> Result<view::Explanation, Problem>;
-    /// Plugin versions and bindings.
-    ///
-    /// # Errors
-    /// When plugins cannot be listed, or are not in use.
-    fn plugins(&self) -> Result<view::Plugins, Problem>;
-    /// Keeps a new plugin version.
-    ///
-    /// # Errors
-    /// When it is no component of a served world.
-    fn upload(&self, name: &str, component: &[u8]) -> Result<view::Uploaded, Problem>;
-    /// Makes a chain of routers live: the body of the request as it came.
-    ///
-    /// # Errors
-    /// When it cannot be understood, or a router does not start.
-    fn activate(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
-    /// Goes back to the chain before.
-    ///
-    /// # Errors
-    /// When there is none.
-    fn rollback(&self) -> Result<serde_json::Value, Problem>;
     /// A page of finished messages: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
     ///
     /// # Errors
@@ -119,10 +101,10 @@ pub struct Export {
     pub chunks: tokio::sync::mpsc::Receiver<Result<Vec<u8>, String>>,
 }
 
-type Shared = Arc<dyn Appliance>;
+pub(crate) type Shared = Arc<dyn Appliance>;
 
 /// The largest component that is taken.
-const COMPONENT_LIMIT: usize = 64 << 20;
+pub(crate) const COMPONENT_LIMIT: usize = 64 << 20;
 /// The largest other request.
 const REQUEST_LIMIT: usize = 16 << 20;
 
@@ -135,10 +117,6 @@ pub fn router(appliance: Shared, token: Token) -> Router {
         .route("/v1/messages/{id}", get(message))
         .route("/v1/messages/{id}/settle", post(settle))
         .route("/v1/explain", post(explain))
-        .route("/v1/plugins", get(plugins))
-        .route("/v1/plugins/{name}", put(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
-        .route("/v1/hooks/router/activate", post(activate))
-        .route("/v1/hooks/router/rollback", post(rollback))
         .route("/v1/history", get(history))
         .route("/v1/history/export", get(export))
         .route("/v1/statistics", get(statistics))
@@ -148,6 +126,8 @@ pub fn router(appliance: Shared, token: Token) -> Router {
         .route("/v1/opt-outs", get(opt_outs).post(set_opt_out))
         .route("/v1/business", get(business))
         .route("/metrics", get(metrics))
+        .merge(crate::plugins::routes())
+        .merge(crate::ledger::routes())
         .route_layer(middleware::from_fn_with_state(token, guard));
     Router::new()
         .route("/v1/health", get(|| async { Json(serde_json::json!({ "status": "ok" })) }))
@@ -181,7 +161,7 @@ async fn guard(State(token): State<Token>, request: Request, next: Next) -> Resp
 }
 
 /// Calls the appliance off the network's threads.
-async fn call<T: Send + 'static>(
+pub(crate) async fn call<T: Send + 'static>(
     appliance: Shared,
     ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -190,7 +170,7 @@ async fn call<T: Send + 'static>(
         .unwrap_or_else(|_| Err(Problem::new(Kind::Internal, "the request failed inside; the log says more")))
 }
 
-async fn answer<T: Serialize + Send + 'static>(
+pub(crate) async fn answer<T: Serialize + Send + 'static>(
     appliance: Shared,
     ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
 ) -> Result<Json<T>, Problem> {
@@ -198,7 +178,7 @@ async fn answer<T: Serialize + Send + 'static>(
 }
 
 /// A JSON body, with an error that says what is wrong with it.
-fn json<T: for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, Problem> {
+pub(crate) fn json<T: for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::new(Kind::BadRequest, format!("the body is not as expected: {error}")))
 }
@@ -261,28 +241,7 @@ async fn explain(State(appliance): State<Shared>, body: Bytes) -> Result<Json<vi
     answer(appliance, move |appliance| appliance.explain(message)).await
 }
 
-async fn plugins(State(appliance): State<Shared>) -> Result<Json<view::Plugins>, Problem> {
-    answer(appliance, Appliance::plugins).await
-}
-
-async fn upload(
-    State(appliance): State<Shared>,
-    Path(name): Path<String>,
-    body: Bytes,
-) -> Result<Json<view::Uploaded>, Problem> {
-    answer(appliance, move |appliance| appliance.upload(&name, &body)).await
-}
-
-async fn activate(State(appliance): State<Shared>, body: Bytes) -> Result<Json<serde_json::Value>, Problem> {
-    let request = json(&body)?;
-    answer(appliance, move |appliance| appliance.activate(request)).await
-}
-
-async fn rollback(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
-    answer(appliance, Appliance::rollback).await
-}
-
-type Asked = Query<HashMap<String, String>>;
+pub(crate) type Asked = Query<HashMap<String, String>>;
 
 async fn history(
     State(appliance): State<Shared>,

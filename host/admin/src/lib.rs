@@ -4,13 +4,17 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod ledger;
 pub mod metrics;
 mod openapi;
+mod plugins;
 mod problem;
 mod token;
 pub mod view;
 
 pub use api::{Appliance, Export, router};
+pub use ledger::Ledger;
 pub use openapi::document;
+pub use plugins::Plugins;
 pub use problem::{Kind, Problem};
 pub use token::{Token, TokenError};

@@ -47,34 +47,107 @@ const OPERATIONS: &[Operation] = &[
         "get",
         "/v1/plugins",
         false,
-        "Plugin versions, bindings, and the counts of those that are live.",
+        "Plugin versions that are kept: size, hook, contract, imports, who signed them.",
         None,
-        "object",
+        "array",
     ),
     (
         "put",
         "/v1/plugins/{name}",
         false,
-        "Keeps a component as a new version of a plugin. Body: the component.",
+        "Keeps a component as a new version of a plugin. Body: the component; header switchyard-signature: base64 of its ed25519 signature.",
         Some("application/wasm"),
         "object",
     ),
     (
-        "post",
-        "/v1/hooks/router/activate",
+        "get",
+        "/v1/hooks",
         false,
-        "Makes a router live. Body: plugin, version, policy, on-fault, memory, deadline-ms, instance; or {\"chain\": [...]}. \
-         What is left out is as in the live binding of that plugin.",
+        "All hooks: what is live, what is on trial and how it compares, counts, what happened.",
+        None,
+        "array",
+    ),
+    (
+        "get",
+        "/v1/hooks/{hook}",
+        false,
+        "One hook (router, resolver, delivery-policy, biller), with its history.",
+        None,
+        "object",
+    ),
+    ("delete", "/v1/hooks/{hook}", false, "Leaves a hook without any plugin.", None, "object"),
+    (
+        "post",
+        "/v1/hooks/{hook}/activate",
+        false,
+        "Makes a plugin live. Body: plugin, version, policy, position, on-fault, memory, deadline-ms, table-rows, instance, grants, tolerance; or {\"chain\": [...]}; `expected` is the serial of the change that was seen last. What is left out is as in the live binding of that plugin.",
+        Some("application/json"),
+        "object",
+    ),
+    ("post", "/v1/hooks/{hook}/rollback", false, "Goes back to what was live before.", None, "object"),
+    (
+        "post",
+        "/v1/hooks/{hook}/candidate",
+        false,
+        "Takes a candidate on trial. Body: as for activate, and mode: shadow, or canary with share in percent.",
+        Some("application/json"),
+        "object",
+    ),
+    ("delete", "/v1/hooks/{hook}/candidate", false, "Ends the trial.", None, "none"),
+    ("post", "/v1/hooks/{hook}/promote", false, "Makes the candidate live.", None, "object"),
+    ("get", "/v1/replays", false, "Replays since the start.", None, "array"),
+    (
+        "post",
+        "/v1/replays",
+        false,
+        "Begins a replay of archived messages through a candidate. Body: as for activate, and from, until, limit, threads.",
         Some("application/json"),
         "object",
     ),
     (
-        "post",
-        "/v1/hooks/router/rollback",
+        "get",
+        "/v1/replays/{id}",
         false,
-        "Goes back to the chain that was live before.",
+        "A replay and its report: which verdicts differ, from what to what, with examples and prices.",
         None,
         "object",
+    ),
+    ("delete", "/v1/replays/{id}", false, "Ends a replay.", None, "none"),
+    ("get", "/v1/tables", false, "The appliance's tables.", None, "array"),
+    ("get", "/v1/tables/{name}", false, "What a table says of a key. Query: key.", None, "object"),
+    (
+        "put",
+        "/v1/tables/{name}",
+        false,
+        "Fills a table, or fills it anew. Query: kind=exact|prefix. Body: CSV of key and value.",
+        Some("text/csv"),
+        "object",
+    ),
+    ("delete", "/v1/tables/{name}", false, "Removes a table.", None, "none"),
+    (
+        "get",
+        "/v1/ledger",
+        false,
+        "All ledger accounts with their balances, in millionths of the currency.",
+        None,
+        "array",
+    ),
+    ("get", "/v1/ledger/{account}", false, "One ledger account.", None, "object"),
+    (
+        "post",
+        "/v1/ledger/{account}",
+        false,
+        "A balance operation, done once for its header Idempotency-Key. Body: fund (millionths, negative to take back) or credit (how far below zero it may go), and reason.",
+        Some("application/json"),
+        "object",
+    ),
+    (
+        "get",
+        "/v1/ledger/{account}/operations",
+        false,
+        "What was done to an account, newest first. Query: limit, before.",
+        None,
+        "array",
     ),
     (
         "get",
@@ -198,9 +271,9 @@ mod tests {
 
     #[test]
     fn every_route_is_described_and_every_description_is_a_route() {
-        let source = include_str!("api.rs");
+        let source = [include_str!("api.rs"), include_str!("plugins.rs"), include_str!("ledger.rs")].concat();
         let mut routes: Vec<&str> =
-            source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+            source.split(".route(").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
         let mut described: Vec<&str> = OPERATIONS.iter().map(|operation| operation.1).collect();
         routes.sort_unstable();
         described.sort_unstable();

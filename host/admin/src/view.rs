@@ -177,25 +177,3 @@ pub struct Explanation {
     /// What the submitter would be told.
     pub answer: String,
 }
-
-/// `PUT /v1/plugins/{name}`.
-#[derive(Debug, Clone, Serialize)]
-pub struct Uploaded {
-    /// The plugin.
-    pub plugin: String,
-    /// The version: the first twelve hexadecimal digits of the component's SHA-256.
-    pub version: String,
-    /// Octets.
-    pub size: u64,
-}
-
-/// `GET /v1/plugins`.
-#[derive(Debug, Clone, Serialize)]
-pub struct Plugins {
-    /// All versions kept.
-    pub versions: Vec<Uploaded>,
-    /// The chain that is live, and those before it, newest first.
-    pub bindings: Vec<serde_json::Value>,
-    /// Calls, faults and times of the live chain's routers.
-    pub counts: Vec<serde_json::Value>,
-}

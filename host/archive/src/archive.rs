@@ -4,7 +4,7 @@ use crate::export::{Export, Format};
 use crate::history::{self, Cursor, Filter, Page, Wanted};
 use crate::retention::{self, Trimmed};
 use crate::statistics::{self, Period, Statistics};
-use crate::{ArchiveError, Pump, Record, Source};
+use crate::{ArchiveError, Pump, Record, ReplayRange, ReplaySource, Source};
 use model::{MessageId, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,6 +126,13 @@ impl Archive {
         Export::new(self.clone(), filter, format, wanted)
     }
 
+    /// Messages of a range of time by growing id, in batches, for replays. It has a connection of its own: readers do not
+    /// wait for it. Connects at the first batch, on the runtime that it is asked on.
+    #[must_use]
+    pub fn replay_source(&self, range: ReplayRange) -> ReplaySource {
+        ReplaySource::new(self.clone(), range)
+    }
+
     /// Counts by hour or day, account and peer.
     ///
     /// # Errors
@@ -146,7 +153,10 @@ impl Archive {
         trimmed.map_err(Fault::into_error)
     }
 
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, ArchiveError> {
+    pub(crate) async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, ArchiveError> {
         match tokio::time::timeout(self.options.patience, work).await {
             Ok(result) => result.map_err(Fault::into_error),
             Err(_) => Err(ArchiveError::Timeout(self.options.patience.as_secs())),

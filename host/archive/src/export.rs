@@ -132,6 +132,10 @@ impl Export {
         if self.wanted.trace {
             fields.push(record.trace.as_ref().map(|trace| trace.get().to_owned()).unwrap_or_default());
         }
+        let price = record.price.as_ref();
+        fields.push(price.map(|price| price.amount.to_string()).unwrap_or_default());
+        fields.push(price.and_then(|price| price.account.clone()).unwrap_or_default());
+        fields.push(price.map(|price| price.state.name().to_owned()).unwrap_or_default());
         fields
     }
 }

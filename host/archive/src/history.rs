@@ -1,4 +1,4 @@
-use crate::backend::{Backend, Table};
+use crate::backend::{Backend, Session, Table};
 use crate::error::Fault;
 use crate::measure::HOUR;
 use crate::record::{columns, record};
@@ -98,7 +98,7 @@ pub(crate) async fn page(
 ) -> Result<Page, Fault> {
     let limit = limit.clamp(1, LIMIT);
     let mut page = Page { records: Vec::new(), next: None };
-    let Some((first, mut last)) = range(backend, filter, after).await? else { return Ok(page) };
+    let Some((first, mut last)) = range(Asked::Pool(backend), filter, after).await? else { return Ok(page) };
     // Ids and numbers have indexes; whatever else is asked is compared row by row, a part of the table at a time.
     let compares = filter.account.is_some()
         || filter.peer.is_some()
@@ -152,15 +152,39 @@ async fn look_through(
     read(backend, &columns, &statement).await
 }
 
+/// Whom a question goes to.
+pub(crate) enum Asked<'a> {
+    /// A connection of the readers' pool, which lives on the runtime of whoever asked first.
+    Pool(&'a dyn Backend),
+    /// A connection of one's own.
+    Own(&'a mut dyn Session, Dialect),
+}
+
+impl Asked<'_> {
+    fn dialect(&self) -> Dialect {
+        match self {
+            Self::Pool(backend) => backend.dialect(),
+            Self::Own(_, dialect) => *dialect,
+        }
+    }
+
+    async fn select(&mut self, statement: &Statement, kinds: &[Kind]) -> Result<Table, Fault> {
+        match self {
+            Self::Pool(backend) => backend.select(statement, kinds).await,
+            Self::Own(session, _) => session.select(statement, kinds).await,
+        }
+    }
+}
+
 /// Ids between which everything lies that may match, both included; `None` when nothing can.
-async fn range(
-    backend: &dyn Backend,
+pub(crate) async fn range(
+    mut asked: Asked<'_>,
     filter: &Filter,
     after: Option<Cursor>,
 ) -> Result<Option<(i64, i64)>, Fault> {
     // One aggregate a SELECT: SQLite looks at one end of the table for each, and at all of it for two at once.
     let ends = "SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)";
-    let table = backend.select(&Statement::new(backend.dialect(), ends), &[Kind::Big, Kind::Big]).await?;
+    let table = asked.select(&Statement::new(asked.dialect(), ends), &[Kind::Big, Kind::Big]).await?;
     let Some((mut first, mut last)) = two_numbers(&table) else { return Ok(None) };
     if let Some(cursor) = after {
         last = last.min(cursor.0.saturating_sub(1));
@@ -168,10 +192,10 @@ async fn range(
     if filter.from.is_some() || filter.until.is_some() {
         let hour = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR;
         let mut statement =
-            Statement::new(backend.dialect(), "SELECT min(first_id), max(last_id) FROM hours WHERE hour >= ");
+            Statement::new(asked.dialect(), "SELECT min(first_id), max(last_id) FROM hours WHERE hour >= ");
         statement.number(filter.from.map_or(0, hour)).push(" AND hour <= ");
         statement.number(filter.until.map_or(i64::MAX, hour));
-        let table = backend.select(&statement, &[Kind::Big, Kind::Big]).await?;
+        let table = asked.select(&statement, &[Kind::Big, Kind::Big]).await?;
         let Some(ends) = two_numbers(&table) else { return Ok(None) };
         (first, last) = (first.max(ends.0), last.min(ends.1));
     }
@@ -184,7 +208,7 @@ fn two_numbers(table: &Table) -> Option<(i64, i64)> {
 }
 
 /// Everything of the filter but the number.
-fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
+pub(crate) fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
     statement.push(" WHERE id >= ").number(first).push(" AND id <= ").number(last);
     let time = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX);
     if let Some(from) = filter.from {

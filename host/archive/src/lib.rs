@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod archived;
 mod backend;
+mod decision;
 mod error;
 mod export;
 mod history;
@@ -22,6 +24,7 @@ mod latency;
 mod measure;
 mod pump;
 mod record;
+mod replay_source;
 mod retention;
 mod row;
 mod source;
@@ -33,12 +36,15 @@ mod trace;
 mod write;
 
 pub use archive::{Archive, Options};
+pub use archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking, Price, PriceState};
+pub use decision::Decoder;
 pub use error::{ArchiveError, BoxError};
 pub use export::{Export, Format};
 pub use history::{Cursor, Filter, Page, Wanted};
 pub use latency::Latency;
 pub use pump::{Pump, RunningPump};
-pub use record::Record;
+pub use record::{Record, RecordPrice};
+pub use replay_source::{RawBatch, ReplayRange, ReplaySource};
 pub use retention::Trimmed;
 pub use row::{Direction, IdTooLarge, Row};
 pub use source::{Parties, Source};

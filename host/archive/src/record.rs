@@ -1,4 +1,5 @@
 use crate::Direction;
+use crate::archived::PriceState;
 use crate::sql::{COLUMNS, Cell, Kind};
 use crate::storable::stored;
 use model::{FinalState, MessageId, Timestamp};
@@ -64,6 +65,22 @@ pub struct Record {
     /// How it was submitted and routed, and all its steps, as JSON; where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
+    /// What it was to cost, where a biller was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<RecordPrice>,
+}
+
+/// What a message was to cost, and what became of that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecordPrice {
+    /// Millionths of the house's currency; 0 where it was free.
+    pub amount: u64,
+    /// The ledger account; `None` where it was free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Paid, given back, or neither.
+    #[serde(serialize_with = "state_name")]
+    pub state: PriceState,
 }
 
 impl Record {
@@ -81,6 +98,8 @@ pub(crate) fn columns(body: bool, trace: bool) -> Vec<(&'static str, Kind)> {
         .filter(|(name, _)| match *name {
             "body" => body,
             "trace" => trace,
+            // For replays only.
+            "decision" => false,
             _ => true,
         })
         .collect()
@@ -136,6 +155,14 @@ pub(crate) fn record(columns: &[(&'static str, Kind)], cells: Vec<Cell>) -> Resu
             Some(text) => Some(RawValue::from_string(text).map_err(|_| damaged("trace"))?),
             None => None,
         },
+        price: match take("price").number() {
+            Some(amount) => Some(RecordPrice {
+                amount: u64::try_from(amount).map_err(|_| damaged("price"))?,
+                account: take("price_account").into_text(),
+                state: PriceState::from_name(&text!("price_state")).ok_or_else(|| damaged("price_state"))?,
+            }),
+            None => None,
+        },
     })
 }
 
@@ -162,6 +189,12 @@ pub(crate) fn hex(octets: &[u8]) -> String {
         let _ = write!(text, "{octet:02x}");
     }
     text
+}
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn state_name<S: Serializer>(state: &PriceState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.name())
 }
 
 fn digits<S: Serializer>(id: &MessageId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,4 +1,6 @@
 use crate::Parties;
+use crate::archived::PriceState;
+use crate::decision;
 use crate::measure::{Measure, Tally};
 use crate::storable::{storable, without_nul};
 use crate::trace;
@@ -65,6 +67,10 @@ pub struct Row {
     pub(crate) router_version: String,
     pub(crate) note: Option<String>,
     pub(crate) trace: String,
+    pub(crate) price: Option<i64>,
+    pub(crate) price_account: Option<String>,
+    pub(crate) price_state: Option<&'static str>,
+    pub(crate) decision: Vec<u8>,
     pub(crate) tally: Tally,
 }
 
@@ -97,6 +103,8 @@ impl Row {
             _ => None,
         });
         let by = &message.routed.by;
+        let quote = message.routed.quote.as_deref();
+        let charge = quote.and_then(|quote| quote.charge.as_ref());
         Ok(Self {
             id,
             accepted_at: milliseconds(message.accepted_at),
@@ -122,6 +130,10 @@ impl Row {
             router_version: without_nul(&by.version),
             note: message.routed.note.as_deref().map(without_nul),
             trace: trace::encode(message, ended, parties),
+            price: quote.map(|_| charge.map_or(0, |charge| i64::try_from(charge.amount).unwrap_or(i64::MAX))),
+            price_account: charge.map(|charge| without_nul(&charge.account)),
+            price_state: quote.map(|quote| PriceState::of(quote, ended).name()),
+            decision: decision::encode(message, ended, parties),
             tally: Measure::of(message.accepted_at, ended),
         })
     }
@@ -140,6 +152,7 @@ impl Row {
             + self.peer.len()
             + texts.iter().map(|text| text.len()).sum::<usize>()
             + self.note.as_ref().map_or(0, String::len)
+            + self.decision.len()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum Kind {
 }
 
 /// The columns of table `messages`, in the order of [`values`].
-pub(crate) const COLUMNS: [(&str, Kind); 24] = [
+pub(crate) const COLUMNS: [(&str, Kind); 28] = [
     ("id", Kind::Big),
     ("accepted_at", Kind::Big),
     ("ended_at", Kind::Big),
@@ -39,12 +39,17 @@ pub(crate) const COLUMNS: [(&str, Kind); 24] = [
     ("router_version", Kind::Text),
     ("note", Kind::Text),
     ("trace", Kind::Text),
+    ("price", Kind::Big),
+    ("price_account", Kind::Text),
+    ("price_state", Kind::Text),
+    ("decision", Kind::Octets),
 ];
 
 /// A value on its way in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Number(i64),
+    Maybe(Option<i64>),
     Text(Option<&'a str>),
     Octets(Option<&'a [u8]>),
 }
@@ -79,6 +84,10 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
         text(&row.router_version),
         Value::Text(row.note.as_deref()),
         text(&row.trace),
+        Value::Maybe(row.price),
+        Value::Text(row.price_account.as_deref()),
+        Value::Text(row.price_state),
+        Value::Octets(Some(&row.decision)),
     ]
 }
 

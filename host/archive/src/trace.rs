@@ -3,6 +3,7 @@
 //! ```json
 //! {"submission":{"expires_at":1700172800000,"receipts":3},
 //!  "route":{"legs":[{"peer":"upstream"}]},
+//!  "price":{"amount":35000,"account":"acme","state":"captured","plugin":"prepaid","version":"0123456789ab"},
 //!  "steps":[{"at":1700000000000,"step":"accepted"},
 //!           {"at":1700000000004,"step":"submitted","peer":"upstream","attempt":1},
 //!           {"at":1700000000031,"step":"responded","id":"4f02"}]}
@@ -11,8 +12,9 @@
 //! What has its ordinary value is left out. Times are milliseconds since the Unix epoch.
 
 use crate::Parties;
+use crate::archived::PriceState;
 use crate::storable::storable;
-use model::{Address, Final, Hook, Message, PeerId, Step, StepKind, Timestamp, Verdict};
+use model::{Address, Final, Hook, Message, PeerId, Quote, Step, StepKind, Timestamp, Verdict};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use std::sync::Arc;
 struct Trace {
     submission: Submission,
     route: Route,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
     steps: Vec<Stamped>,
 }
 
@@ -66,8 +70,33 @@ struct Leg {
     longest_wait_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// Type of number and numbering plan of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_type: Option<(u8, u8)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
+    /// The same of the destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination_type: Option<(u8, u8)>,
+    #[serde(skip_serializing_if = "is_false")]
+    resolve: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imsi: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Price {
+    /// Millionths of the house's currency.
+    amount: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<Arc<str>>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    keep_on_failure: bool,
+    plugin: String,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<Box<str>>,
 }
 
 #[derive(Serialize)]
@@ -131,6 +160,7 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
     let trace = Trace {
         submission: submission(message),
         route: route(&message.routed.verdict, &name),
+        price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
         steps: ended.steps.iter().map(|step| stamped(step, &name)).collect(),
     };
     // Strings and numbers only: nothing in it can fail to become JSON.
@@ -168,12 +198,29 @@ fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
                         .longest_wait
                         .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
                     source: address(&leg.source),
+                    source_type: leg.source.as_ref().map(|source| (source.ton, source.npi)),
                     destination: address(&leg.destination),
+                    destination_type: leg.destination.as_ref().map(|address| (address.ton, address.npi)),
+                    resolve: leg.resolve,
+                    imsi: leg.imsi.as_ref().map(|imsi| storable(&imsi.0)),
                 })
                 .collect(),
         ),
         Verdict::Hold(until) => Route::Held(*until),
         Verdict::Reject(reason) => Route::Rejected(*reason),
+    }
+}
+
+fn price(quote: &Quote, ended: &Final) -> Price {
+    let charge = quote.charge.as_ref();
+    Price {
+        amount: charge.map_or(0, |charge| charge.amount),
+        account: charge.map(|charge| charge.account.clone()),
+        state: PriceState::of(quote, ended).name(),
+        keep_on_failure: charge.is_some_and(|charge| charge.keep_on_failure),
+        plugin: quote.by.plugin.clone(),
+        version: quote.by.version.clone(),
+        note: quote.note.clone(),
     }
 }
 

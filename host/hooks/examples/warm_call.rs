@@ -2,8 +2,12 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement run by hand")]
 
 use arc_swap::ArcSwap;
-use hooks::{Binding, Board, Hooks, HooksOptions};
-use model::{Address, Directory, Leg, Message, Timestamp, Verdict};
+use capabilities::{
+    CounterOptions, Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response,
+    Shelf, ShelfOptions, TableHlr,
+};
+use hooks::{Binding, Board, Hooks, HooksOptions, Powers};
+use model::{Address, Directory, Hook, Leg, Message, Timestamp, Verdict};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,12 +26,19 @@ fn main() {
         &folder,
         HooksOptions::default(),
         Arc::new(ArcSwap::from_pointee(directory)),
-        Arc::new(Board::default()),
+        powers(&folder),
     )
     .unwrap();
     let component = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/plugins/prefix_router.wasm");
-    let version = hooks.upload("prefix-router", &std::fs::read(component).unwrap()).unwrap();
-    hooks.activate(Timestamp(0), vec![Binding::new("prefix-router", &version.version, POLICY)]).unwrap();
+    let version = hooks.upload("prefix-router", &std::fs::read(component).unwrap(), None).unwrap();
+    hooks
+        .activate(
+            Hook::Router,
+            Timestamp(0),
+            vec![Binding::new("prefix-router", &version.version, POLICY)],
+            None,
+        )
+        .unwrap();
     let by = Arc::new(model::DecidedBy { plugin: "native".to_owned(), version: String::new() });
     let native = model::Routed {
         verdict: Verdict::Forward(vec![Leg::to(upstream)]),
@@ -74,4 +85,25 @@ fn main() {
         hook - constant
     );
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+struct Offline;
+
+impl Fetch for Offline {
+    fn fetch(&self, _: &str, _: &Grants, _: Request) -> Result<Response, FetchFailure> {
+        Err(FetchFailure::Unreachable("offline".to_owned()))
+    }
+}
+
+fn powers(folder: &std::path::Path) -> Powers {
+    let shelf = Arc::new(Shelf::open(&folder.join("tables"), ShelfOptions::default()).unwrap());
+    Powers {
+        board: Arc::new(Board::default()),
+        counters: Arc::new(Counters::new(CounterOptions::default())),
+        values: Arc::new(MemoryValues::default()),
+        fetch: Arc::new(Offline),
+        hlr: Arc::new(TableHlr::new(shelf.clone())),
+        shelf,
+        lines: LogBudgets::default(),
+    }
 }

@@ -1,9 +1,78 @@
-//! What wasmtime makes of `wit/`.
+//! What wasmtime makes of `wit/`: a module per world, and one for the host's capabilities that all worlds share.
 #![allow(missing_docs, unreachable_pub, reason = "generated; the WIT files carry the documentation")]
 
-wasmtime::component::bindgen!({
-    path: "../../wit/previous",
-    world: "router",
-    // Texts are handed over where they stand: no copy of them is made for a call.
-    ownership: Borrowing { duplicate_if_necessary: true },
+/// The capabilities, as a world that nobody exports anything in: so every world has the same traits to be served by.
+pub mod host {
+    wasmtime::component::bindgen!({
+        inline: "
+            package switchyard:host;
+            world all {
+                import switchyard:hooks/log@0.2.0;
+                import switchyard:hooks/clock@0.2.0;
+                import switchyard:hooks/tables@0.2.0;
+                import switchyard:hooks/counters@0.2.0;
+                import switchyard:hooks/peers@0.2.0;
+                import switchyard:hooks/body@0.2.0;
+                import switchyard:hooks/kv@0.2.0;
+                import switchyard:hooks/http@0.2.0;
+                import switchyard:hooks/hlr@0.2.0;
+            }
+        ",
+        path: "../../wit",
+        world: "switchyard:host/all",
+    });
+}
+
+macro_rules! world {
+    ($module:ident, $world:literal, { $($with:tt)* }) => {
+        pub mod $module {
+            wasmtime::component::bindgen!({
+                path: "../../wit",
+                world: $world,
+                // Texts are handed over where they stand: no copy of them is made for a call.
+                ownership: Borrowing { duplicate_if_necessary: true },
+                with: { $($with)* },
+            });
+        }
+    };
+}
+
+world!(router, "router", {
+    "switchyard:hooks/log@0.2.0": crate::bindings::host::switchyard::hooks::log,
+    "switchyard:hooks/clock@0.2.0": crate::bindings::host::switchyard::hooks::clock,
+    "switchyard:hooks/tables@0.2.0": crate::bindings::host::switchyard::hooks::tables,
+    "switchyard:hooks/counters@0.2.0": crate::bindings::host::switchyard::hooks::counters,
+    "switchyard:hooks/peers@0.2.0": crate::bindings::host::switchyard::hooks::peers,
+    "switchyard:hooks/body@0.2.0": crate::bindings::host::switchyard::hooks::body,
 });
+world!(resolver, "resolver", {
+    "switchyard:hooks/log@0.2.0": crate::bindings::host::switchyard::hooks::log,
+    "switchyard:hooks/clock@0.2.0": crate::bindings::host::switchyard::hooks::clock,
+    "switchyard:hooks/tables@0.2.0": crate::bindings::host::switchyard::hooks::tables,
+    "switchyard:hooks/counters@0.2.0": crate::bindings::host::switchyard::hooks::counters,
+    "switchyard:hooks/kv@0.2.0": crate::bindings::host::switchyard::hooks::kv,
+    "switchyard:hooks/http@0.2.0": crate::bindings::host::switchyard::hooks::http,
+    "switchyard:hooks/hlr@0.2.0": crate::bindings::host::switchyard::hooks::hlr,
+});
+world!(delivery, "delivery-policy", {
+    "switchyard:hooks/log@0.2.0": crate::bindings::host::switchyard::hooks::log,
+    "switchyard:hooks/clock@0.2.0": crate::bindings::host::switchyard::hooks::clock,
+    "switchyard:hooks/tables@0.2.0": crate::bindings::host::switchyard::hooks::tables,
+    "switchyard:hooks/peers@0.2.0": crate::bindings::host::switchyard::hooks::peers,
+});
+world!(biller, "biller", {
+    "switchyard:hooks/log@0.2.0": crate::bindings::host::switchyard::hooks::log,
+    "switchyard:hooks/clock@0.2.0": crate::bindings::host::switchyard::hooks::clock,
+    "switchyard:hooks/tables@0.2.0": crate::bindings::host::switchyard::hooks::tables,
+    "switchyard:hooks/kv@0.2.0": crate::bindings::host::switchyard::hooks::kv,
+    "switchyard:hooks/http@0.2.0": crate::bindings::host::switchyard::hooks::http,
+});
+
+/// The previous version's router.
+pub mod previous {
+    wasmtime::component::bindgen!({
+        path: "../../wit/previous",
+        world: "router",
+        ownership: Borrowing { duplicate_if_necessary: true },
+    });
+}

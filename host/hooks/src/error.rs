@@ -15,12 +15,25 @@ pub enum HookError {
     /// It does not compile.
     #[error("the component does not compile: {0}")]
     Broken(String),
-    /// It serves some other world.
-    #[error("a component of another world: it exports {found}, and a router exports {wanted}")]
+    /// It serves no hook.
+    #[error(
+        "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/routing, resolution, \
+         delivery and billing"
+    )]
     WrongWorld {
         /// What it exports.
         found: String,
-        /// What a router exports.
+    },
+    /// It serves another hook than the one that it is bound to.
+    #[error("plugin {plugin} {version} serves the hook {serves}, not {wanted}")]
+    WrongHook {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+        /// What it can serve.
+        serves: &'static str,
+        /// What it was to serve.
         wanted: &'static str,
     },
     /// Built for a version of the interface that this host does not serve.
@@ -32,8 +45,47 @@ pub enum HookError {
         served: &'static str,
     },
     /// It wants something that its world does not offer.
-    #[error("the component imports {0}, which a router is not given")]
-    ForeignImport(String),
+    #[error("the component imports {name}, which a {hook} is not given")]
+    ForeignImport {
+        /// What it wants.
+        name: String,
+        /// The hook that it would serve.
+        hook: &'static str,
+    },
+    /// It is not signed.
+    #[error(
+        "the component is not signed, and this appliance takes signed ones only: send its signature in the header \
+         switchyard-signature (`switchyard plugin sign` makes one)"
+    )]
+    Unsigned,
+    /// Its signature is wrong.
+    #[error("the component's signature does not count: {0}")]
+    BadSignature(&'static str),
+    /// A trusted key is none.
+    #[error("the trusted key {0:?} is not base64 of the 32 octets of an ed25519 public key")]
+    BadKey(String),
+    /// A grant makes no sense.
+    #[error("grants.http: {0}")]
+    BadGrant(String),
+    /// The bindings have changed since they were looked at.
+    #[error("the {hook} hook is at change {found}, not {expected}: look at it again before you change it")]
+    Changed {
+        /// The hook.
+        hook: &'static str,
+        /// What it was expected to be.
+        expected: u64,
+        /// What it is.
+        found: u64,
+    },
+    /// No candidate is on trial.
+    #[error("no candidate is on trial")]
+    NoCandidate,
+    /// A share that is none.
+    #[error("a canary's share is 0.01 to 100 percent")]
+    BadShare,
+    /// Several plugins for a hook that takes one.
+    #[error("the {0} hook takes one plugin, not a chain")]
+    OneOnly(&'static str),
     /// The plugin refused its policy document.
     #[error("plugin {plugin} refuses its policy document: {why}")]
     Refused {
@@ -77,8 +129,8 @@ pub enum HookError {
     /// Nothing to go back to.
     #[error("there is no earlier binding to go back to")]
     NothingBefore,
-    /// A chain without a router.
-    #[error("a chain needs at least one router")]
+    /// A chain without a plugin.
+    #[error("a chain needs at least one plugin")]
     EmptyChain,
     /// The plugin folder failed.
     #[error("plugin storage {path}: {source}")]

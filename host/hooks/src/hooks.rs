@@ -1,122 +1,25 @@
-use crate::capabilities::peers::Board;
-use crate::generation::{Counts, Generation};
-use crate::library::{Library, VersionInfo, write_whole};
+//! All plugins, and the four hooks that they serve.
+
+use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, Trying};
+use crate::capabilities::Powers;
+use crate::chain::Ended;
+use crate::generation::{Memory, Surroundings};
+use crate::library::{Library, VersionInfo};
 use crate::runtime::Runtime;
+use crate::signature::Trust;
+use crate::slot::{HookState, Means, PluginCounts, Slot};
+use crate::steward::Alarm;
+use crate::trial::Trial;
+use crate::worlds::{Biller, Decision, DeliveryPolicy, Resolver, Router};
 use crate::{Fault, HookError};
 use arc_swap::ArcSwap;
-use model::{DecidedBy, Directory, Leg, Message, RejectReason, Routed, Timestamp, Verdict};
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use model::{
+    Attempt, DecidedBy, Directory, Hook, Leg, Message, Next, PeerId, RejectReason, Resolution, Routed,
+    Settlement, Subscriber, Timestamp, Verdict,
+};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// What becomes of a message whose router failed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnFault {
-    /// It is accepted, held, and routed again later.
-    #[default]
-    Hold,
-    /// It is refused with a system error; the submitter may try again.
-    Reject,
-    /// It goes to this peer.
-    Peer(String),
-}
-
-/// How instances are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InstanceUse {
-    /// One instance serves many calls.
-    #[default]
-    Warm,
-    /// Every call gets a fresh one, for those who want no state at all.
-    PerCall,
-}
-
-/// Which plugin version serves the hook, with which policy document, within which limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Binding {
-    /// The plugin.
-    pub plugin: String,
-    /// Its version.
-    pub version: String,
-    /// The policy document.
-    #[serde(default)]
-    pub policy: String,
-    /// What becomes of a message whose call failed.
-    #[serde(default)]
-    pub on_fault: OnFault,
-    /// Octets of memory that one instance may have.
-    #[serde(default = "default_memory")]
-    pub memory: usize,
-    /// How long a call may run. Time in which its thread waits for a processor does not count.
-    #[serde(default = "default_deadline", with = "milliseconds", rename = "deadline-ms")]
-    pub deadline: Duration,
-    /// Rows that its tables may have.
-    #[serde(default = "default_rows")]
-    pub table_rows: usize,
-    /// How instances are used.
-    #[serde(default)]
-    pub instance: InstanceUse,
-}
-
-fn default_memory() -> usize {
-    16 << 20
-}
-
-fn default_deadline() -> Duration {
-    Duration::from_millis(20)
-}
-
-fn default_rows() -> usize {
-    10_000_000
-}
-
-mod milliseconds {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::time::Duration;
-
-    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_millis)
-    }
-}
-
-impl Binding {
-    /// A binding with the default limits.
-    #[must_use]
-    pub fn new(plugin: &str, version: &str, policy: &str) -> Self {
-        Self {
-            plugin: plugin.to_owned(),
-            version: version.to_owned(),
-            policy: policy.to_owned(),
-            on_fault: OnFault::default(),
-            memory: default_memory(),
-            deadline: default_deadline(),
-            table_rows: default_rows(),
-            instance: InstanceUse::default(),
-        }
-    }
-}
-
-/// One entry of the history: a chain that was live from some time on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct BindingRecord {
-    /// Since when.
-    pub since: Timestamp,
-    /// The routers, in the order in which they are asked.
-    pub chain: Vec<Binding>,
-    /// Whether it came about by a rollback.
-    #[serde(default)]
-    pub rollback: bool,
-}
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How the hooks are opened.
 #[derive(Debug, Clone)]
@@ -125,13 +28,26 @@ pub struct HooksOptions {
     pub memory: usize,
     /// The most instances at a time, over all plugins and generations.
     pub instances: u32,
-    /// How long a message whose router failed is held.
+    /// How long a message whose router or biller failed is held.
     pub hold_for: Duration,
+    /// The peer that messages for our own subscribers go to, unless the resolver names another.
+    pub home: Option<PeerId>,
+    /// Whose plugins are taken.
+    pub trust: Trust,
+    /// Write down what routers see, so that a replay of archived messages is exact.
+    pub record: bool,
 }
 
 impl Default for HooksOptions {
     fn default() -> Self {
-        Self { memory: 256 << 20, instances: 256, hold_for: Duration::from_secs(30) }
+        Self {
+            memory: 256 << 20,
+            instances: 256,
+            hold_for: Duration::from_secs(30),
+            home: None,
+            trust: Trust::default(),
+            record: false,
+        }
     }
 }
 
@@ -144,212 +60,332 @@ pub struct Considered {
     pub outcome: Result<(Option<Verdict>, Option<String>), Fault>,
 }
 
-struct Chain {
-    record: BindingRecord,
-    routers: Vec<Arc<Generation>>,
-}
-
-/// All plugins and the routing hook.
+/// All plugins and all hooks.
 pub struct Hooks {
-    runtime: Runtime,
-    library: Library,
+    means: Arc<Means>,
     options: HooksOptions,
-    directory: Arc<ArcSwap<Directory>>,
-    board: Arc<Board>,
-    live: ArcSwap<Chain>,
-    /// Older chains, the newest last; the last one's generations are kept for a quick way back.
-    history: Mutex<History>,
-    /// Held while the live chain changes, so that each change starts from what the one before has left.
-    changing: Mutex<()>,
+    router: Slot<Router>,
+    resolver: Slot<Resolver>,
+    delivery: Slot<DeliveryPolicy>,
+    biller: Slot<Biller>,
     nobody: Arc<DecidedBy>,
 }
 
-#[derive(Default)]
-struct History {
-    records: Vec<BindingRecord>,
-    before: Option<Arc<Chain>>,
+/// The same for whichever hook is named.
+macro_rules! at {
+    ($self:ident, $hook:expr, $slot:ident => $what:expr) => {
+        match $hook {
+            Hook::Router => {
+                let $slot = &$self.router;
+                $what
+            }
+            Hook::Resolver => {
+                let $slot = &$self.resolver;
+                $what
+            }
+            Hook::DeliveryPolicy => {
+                let $slot = &$self.delivery;
+                $what
+            }
+            Hook::Biller => {
+                let $slot = &$self.biller;
+                $what
+            }
+        }
+    };
 }
 
-/// How many chains the history keeps.
-const HISTORY: usize = 200;
+/// The wall clock.
+pub(crate) fn wall() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
 
 impl Hooks {
-    /// Opens the plugin folder and brings the last live chain back. `directory` knows the peers that verdicts may name.
+    /// Opens the plugin folder and brings back what was bound. `directory` knows the peers that verdicts may name.
     ///
     /// # Errors
-    /// When the folder cannot be used, or the chain that was live does not start.
+    /// When the folder cannot be used, or something that was live does not start.
     pub fn open(
         folder: &Path,
         options: HooksOptions,
         directory: Arc<ArcSwap<Directory>>,
-        board: Arc<Board>,
-    ) -> Result<Self, HookError> {
-        let library = Library::open(folder)?;
-        let path = library.history();
-        let records: Vec<BindingRecord> = match std::fs::read(&path) {
-            Ok(octets) => serde_json::from_slice(&octets)
-                .map_err(|error| HookError::Storage { path: path.clone(), source: error.into() })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(source) => return Err(HookError::Storage { path, source }),
-        };
+        powers: Powers,
+    ) -> Result<Arc<Self>, HookError> {
+        let library = Library::open(folder, options.trust.clone())?;
         let runtime = Runtime::new(options.memory, options.instances)?;
-        let nothing = Chain {
-            record: BindingRecord { since: Timestamp(0), chain: Vec::new(), rollback: false },
-            routers: Vec::new(),
-        };
-        let last = records.last().cloned();
-        let hooks = Self {
-            runtime,
-            library,
+        let (alarm, alarms) = Alarm::new();
+        let means = Arc::new(Means {
+            runtime: Arc::new(runtime),
+            library: Arc::new(library),
+            around: Surroundings { powers: Arc::new(powers), directory, home: options.home },
+            alarm,
+        });
+        let hooks = Arc::new(Self {
+            router: Slot::open(means.clone())?,
+            resolver: Slot::open(means.clone())?,
+            delivery: Slot::open(means.clone())?,
+            biller: Slot::open(means.clone())?,
+            means,
             options,
-            directory,
-            board,
-            live: ArcSwap::from_pointee(nothing),
-            history: Mutex::new(History { records, before: None }),
-            changing: Mutex::default(),
             nobody: Arc::new(DecidedBy { plugin: "none".to_owned(), version: String::new() }),
-        };
-        if let Some(record) = last {
-            let chain = hooks.start(record)?;
-            hooks.live.store(Arc::new(chain));
-        }
+        });
+        let house = Arc::downgrade(&hooks);
+        std::thread::Builder::new()
+            .name("hook-steward".to_owned())
+            .spawn(move || {
+                for hook in alarms {
+                    let Some(hooks) = house.upgrade() else { return };
+                    at!(hooks, hook, slot => slot.attend(wall()));
+                }
+            })
+            .map_err(|error| HookError::Engine(format!("starting the steward: {error}")))?;
         Ok(hooks)
     }
 
-    /// Keeps a new version of a plugin. It serves nothing until it is activated.
+    /// Keeps a new version of a plugin. It serves nothing until it is activated. `signature` is the base64 form of an
+    /// ed25519 signature over the component's octets.
     ///
     /// # Errors
-    /// When it is not a component of a served world and version.
-    pub fn upload(&self, plugin: &str, octets: &[u8]) -> Result<VersionInfo, HookError> {
-        self.library.add(&self.runtime.engine, plugin, octets)
+    /// When it is not a component of a served world and version, or its signature does not count.
+    pub fn upload(
+        &self,
+        plugin: &str,
+        octets: &[u8],
+        signature: Option<&str>,
+    ) -> Result<VersionInfo, HookError> {
+        self.means.library.add(&self.means.runtime.engine, plugin, octets, signature)
     }
 
-    fn start(&self, record: BindingRecord) -> Result<Chain, HookError> {
-        if record.chain.is_empty() {
-            return Err(HookError::EmptyChain);
-        }
-        let routers = record
-            .chain
-            .iter()
-            .map(|binding| {
-                if let OnFault::Peer(peer) = &binding.on_fault
-                    && self.directory.load().id(peer).is_none()
-                {
-                    return Err(HookError::UnknownPeer(peer.clone()));
-                }
-                let component =
-                    self.library.compiled(&self.runtime.engine, &binding.plugin, &binding.version)?;
-                let board = self.board.clone();
-                let directory = self.directory.clone();
-                Generation::start(&self.runtime, &component, binding.clone(), board, directory).map(Arc::new)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Chain { record, routers })
-    }
-
-    /// Makes a chain live: compile, instantiate, configure, try out, and only then one exchange of a pointer. Calls in
-    /// flight end on the old chain. What fails changes nothing.
+    /// Makes plugins live: compile, instantiate, configure, try out, and only then one exchange of a pointer. Calls in
+    /// flight end on what was live before. What fails changes nothing. With `expected`, only while the newest change of the
+    /// hook has that serial.
     ///
     /// # Errors
-    /// When one of its routers does not start or refuses its document.
-    pub fn activate(&self, now: Timestamp, chain: Vec<Binding>) -> Result<BindingRecord, HookError> {
-        let _changing = self.changing.lock();
-        let record = BindingRecord { since: now, chain, rollback: false };
-        let chain = Arc::new(self.start(record.clone())?);
-        self.exchange(chain)?;
-        Ok(record)
+    /// When one of them does not start or refuses its document, or somebody was faster.
+    pub fn activate(
+        &self,
+        hook: Hook,
+        now: Timestamp,
+        chain: Vec<Binding>,
+        expected: Option<u64>,
+    ) -> Result<BindingRecord, HookError> {
+        at!(self, hook, slot => slot.activate(now, chain, expected))
     }
 
-    fn exchange(&self, chain: Arc<Chain>) -> Result<(), HookError> {
-        let mut history = self.history.lock();
-        let mut records = history.records.clone();
-        records.push(chain.record.clone());
-        let surplus = records.len().saturating_sub(HISTORY);
-        records.drain(..surplus);
-        let octets =
-            serde_json::to_vec_pretty(&records).map_err(|error| HookError::Engine(error.to_string()))?;
-        write_whole(&self.library.history(), &octets)?;
-        history.records = records;
-        history.before = Some(self.live.swap(chain));
-        Ok(())
-    }
-
-    /// Goes back to the chain that was live before.
+    /// Leaves a hook without any plugin.
     ///
     /// # Errors
-    /// When there is none, or it does not start any more.
-    pub fn rollback(&self, now: Timestamp) -> Result<BindingRecord, HookError> {
-        let _changing = self.changing.lock();
-        let (before, record) = {
-            let history = self.history.lock();
-            let live = history.records.last().ok_or(HookError::NothingBefore)?;
-            let other = history.records.iter().rev().find(|record| record.chain != live.chain);
-            (history.before.clone(), other.cloned().ok_or(HookError::NothingBefore)?)
-        };
-        let record = BindingRecord { since: now, chain: record.chain, rollback: true };
-        let chain = match before {
-            // The generations that served until a moment ago are still warm.
-            Some(before) if before.record.chain == record.chain => {
-                Chain { record: record.clone(), routers: before.routers.clone() }
-            }
-            _ => self.start(record.clone())?,
-        };
-        self.exchange(Arc::new(chain))?;
-        Ok(record)
+    /// When it cannot be written down.
+    pub fn unbind(&self, hook: Hook, now: Timestamp) -> Result<BindingRecord, HookError> {
+        at!(self, hook, slot => slot.unbind(now))
     }
 
-    /// Asks the chain about a message. Never fails: a fault is answered as its binding says.
+    /// Goes back to what was live before.
+    ///
+    /// # Errors
+    /// When there is nothing, or it does not start any more.
+    pub fn rollback(&self, hook: Hook, now: Timestamp) -> Result<BindingRecord, HookError> {
+        at!(self, hook, slot => slot.rollback(now))
+    }
+
+    /// Takes a candidate on trial; one that is there already goes.
+    ///
+    /// # Errors
+    /// As for [`Hooks::activate`]; and for a share that is none.
+    pub fn try_out(
+        &self,
+        hook: Hook,
+        now: Timestamp,
+        trying: Trying,
+        chain: Vec<Binding>,
+        expected: Option<u64>,
+    ) -> Result<CandidateRecord, HookError> {
+        at!(self, hook, slot => slot.try_out(now, trying, chain, expected))
+    }
+
+    /// Ends the trial.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn dismiss(&self, hook: Hook, now: Timestamp) -> Result<(), HookError> {
+        at!(self, hook, slot => slot.dismiss(now, "candidate-ended", "by an admin"))
+    }
+
+    /// Makes the candidate live.
+    ///
+    /// # Errors
+    /// When there is none, or somebody was faster.
+    pub fn promote(
+        &self,
+        hook: Hook,
+        now: Timestamp,
+        expected: Option<u64>,
+    ) -> Result<BindingRecord, HookError> {
+        at!(self, hook, slot => slot.promote(now, expected))
+    }
+
+    /// Whether any plugin serves the hook.
+    #[must_use]
+    pub fn is_bound(&self, hook: Hook) -> bool {
+        at!(self, hook, slot => slot.is_bound())
+    }
+
+    /// The history of a hook, oldest first; the last record is live.
+    #[must_use]
+    pub fn history(&self, hook: Hook) -> Vec<BindingRecord> {
+        at!(self, hook, slot => slot.history())
+    }
+
+    /// Everything there is to see of a hook.
+    #[must_use]
+    pub fn state(&self, hook: Hook) -> HookState {
+        at!(self, hook, slot => slot.state())
+    }
+
+    /// Counts of all plugins at work for a hook.
+    #[must_use]
+    pub fn counts(&self, hook: Hook) -> Vec<PluginCounts> {
+        at!(self, hook, slot => slot.counts())
+    }
+
+    /// All versions kept.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn versions(&self) -> Result<Vec<VersionInfo>, HookError> {
+        self.means.library.list(&self.means.runtime.engine)
+    }
+
+    /// Plugins that serve nobody, to be asked by a replay or a harness. What they count, they count for themselves.
+    ///
+    /// # Errors
+    /// When one of them does not start or refuses its document.
+    pub fn trial(&self, hook: Hook, chain: &[Binding]) -> Result<Trial, HookError> {
+        Ok(match hook {
+            Hook::Router => Trial::router(self.router.trial(chain)?),
+            Hook::Resolver => Trial::resolver(self.resolver.trial(chain)?),
+            Hook::DeliveryPolicy => Trial::delivery(self.delivery.trial(chain)?),
+            Hook::Biller => Trial::biller(self.biller.trial(chain)?),
+        })
+    }
+
+    fn memory(&self) -> Memory<'static> {
+        if self.options.record { Memory::Record } else { Memory::Forget }
+    }
+
+    /// Asks the routers about a message. Never fails: a fault is answered as its binding says.
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp) -> Routed {
-        let chain = self.live.load();
-        for generation in &chain.routers {
-            match generation.route(message, now) {
-                Ok(decision) => {
-                    if let Some(verdict) = decision.verdict {
-                        let note = decision.note.map(String::into_boxed_str);
-                        return Routed { verdict, by: generation.by.clone(), note, quote: None, seen: None };
-                    }
-                }
-                Err(fault) => return self.on_fault(generation, &fault, now),
+        match self.router.ask(message, now, self.memory()) {
+            Ended::Decided(judged, generation) => {
+                let Decision { verdict, note } = judged.answer;
+                let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
+                Routed { verdict, by: generation.by.clone(), note, quote: None, seen: judged.seen }
             }
-        }
-        let note = if chain.routers.is_empty() { "no router is bound" } else { "no router decided" };
-        let by = chain.routers.last().map_or_else(|| self.nobody.clone(), |last| last.by.clone());
-        Routed {
-            verdict: Verdict::Reject(RejectReason::NoRoute),
-            by,
-            note: Some(note.into()),
-            quote: None,
-            seen: None,
+            Ended::Fault(fault, generation) => {
+                let verdict = match &generation.binding.on_fault {
+                    OnFault::Hold | OnFault::Pass => Verdict::Hold(now + self.options.hold_for),
+                    OnFault::Reject => Verdict::Reject(RejectReason::Fault),
+                    OnFault::Peer(peer) => match self.means.around.directory.load().id(peer) {
+                        Some(peer) => Verdict::Forward(vec![Leg::to(peer)]),
+                        None => Verdict::Hold(now + self.options.hold_for),
+                    },
+                };
+                Routed::new(verdict, generation.by.clone()).because(words(&fault))
+            }
+            Ended::Nobody => {
+                let last = self.router.chain().0.last().map(|last| last.by.clone());
+                let note = if last.is_none() { "no router is bound" } else { "no router decided" };
+                let by = last.unwrap_or_else(|| self.nobody.clone());
+                Routed::new(Verdict::Reject(RejectReason::NoRoute), by).because(note)
+            }
         }
     }
 
-    fn on_fault(&self, generation: &Generation, fault: &Fault, now: Timestamp) -> Routed {
-        tracing::warn!(
-            plugin = generation.binding.plugin,
-            version = generation.binding.version,
-            kind = fault.kind.name(),
-            what = fault.what,
-            "plugin fault"
-        );
-        let verdict = match &generation.binding.on_fault {
-            OnFault::Hold => Verdict::Hold(now + self.options.hold_for),
-            OnFault::Reject => Verdict::Reject(RejectReason::Fault),
-            OnFault::Peer(peer) => match self.directory.load().id(peer) {
-                Some(peer) => Verdict::Forward(vec![Leg::to(peer)]),
-                None => Verdict::Hold(now + self.options.hold_for),
+    /// Prices a message that is to be forwarded: `routed` gets its quote, or, if the biller refuses it or fails, another
+    /// verdict.
+    pub fn price(&self, message: &Message, routed: &mut Routed, now: Timestamp) {
+        let Verdict::Forward(legs) = &routed.verdict else { return };
+        if !self.biller.is_bound() {
+            return;
+        }
+        let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
+        match self.biller.ask((message, first), now, Memory::Forget) {
+            Ended::Decided(judged, generation) => match judged.answer.quote {
+                Ok(quote) => routed.quote = Some(Box::new(quote)),
+                Err(note) => {
+                    routed.verdict = Verdict::Reject(RejectReason::NoCredit);
+                    routed.by = generation.by.clone();
+                    routed.note = note;
+                }
             },
-        };
-        let note = format!("fault ({}): {}", fault.kind.name(), fault.what);
-        Routed { verdict, by: generation.by.clone(), note: Some(note.into()), quote: None, seen: None }
+            Ended::Fault(fault, generation) => {
+                routed.verdict = match &generation.binding.on_fault {
+                    OnFault::Reject => Verdict::Reject(RejectReason::Fault),
+                    OnFault::Pass => return,
+                    OnFault::Hold | OnFault::Peer(_) => Verdict::Hold(now + self.options.hold_for),
+                };
+                routed.by = generation.by.clone();
+                routed.note = Some(words(&fault));
+            }
+            // Its binding says that a fault makes it free.
+            Ended::Nobody => {}
+        }
+    }
+
+    /// Asks the resolver who stands behind a number. May take long; a fault means "try later".
+    #[must_use]
+    pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Resolution {
+        match self.resolver.ask(msisdn, now, Memory::Forget) {
+            Ended::Decided(judged, _) => judged.answer,
+            Ended::Fault(fault, generation) => Resolution {
+                subscriber: Subscriber::TryLater { after: None },
+                by: generation.by.clone(),
+                note: Some(words(&fault)),
+            },
+            Ended::Nobody => Resolution {
+                subscriber: Subscriber::TryLater { after: None },
+                by: self.nobody.clone(),
+                note: Some("no resolver is bound".into()),
+            },
+        }
+    }
+
+    /// Asks the delivery policy what follows a failed attempt; `None` when there is none, or it failed: the built-in
+    /// schedule holds.
+    #[must_use]
+    pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<Next> {
+        match self.delivery.ask((message, attempt), now, Memory::Forget) {
+            Ended::Decided(judged, _) => Some(judged.answer),
+            Ended::Fault(..) | Ended::Nobody => None,
+        }
+    }
+
+    /// Tells the biller how charges ended. May take long.
+    ///
+    /// # Errors
+    /// When it failed, or says that it did, in words: it is to be told again.
+    pub fn settle(&self, settlements: &[Settlement], now: Timestamp) -> Result<(), String> {
+        let chain = self.biller.chain();
+        let Some(biller) = chain.0.first() else { return Err("no biller is bound".to_owned()) };
+        match biller.settle(settlements, now) {
+            Ok(told) => told,
+            Err(fault) => {
+                crate::chain::note(biller, &fault, &self.means.alarm);
+                Err(words(&fault).into())
+            }
+        }
     }
 
     /// What each router of the chain makes of a message, up to the one that decides.
     #[must_use]
     pub fn explain(&self, message: &Message, now: Timestamp) -> Vec<Considered> {
         let mut steps = Vec::new();
-        for generation in &self.live.load().routers {
-            let outcome = generation.route(message, now).map(|decision| (decision.verdict, decision.note));
+        for generation in &self.router.chain().0 {
+            let outcome = generation
+                .ask(message, now, Memory::Forget)
+                .map(|judged| (judged.answer.verdict, judged.answer.note.map(String::from)));
             let decided = !matches!(&outcome, Ok((None, _)));
             steps.push(Considered { by: generation.by.clone(), outcome });
             if decided {
@@ -358,24 +394,8 @@ impl Hooks {
         }
         steps
     }
+}
 
-    /// All versions kept.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
-    pub fn versions(&self) -> Result<Vec<VersionInfo>, HookError> {
-        self.library.list()
-    }
-
-    /// The history of chains, oldest first; the last one is live.
-    #[must_use]
-    pub fn history(&self) -> Vec<BindingRecord> {
-        self.history.lock().records.clone()
-    }
-
-    /// Counts of the live chain's routers.
-    #[must_use]
-    pub fn counts(&self) -> Vec<(Arc<DecidedBy>, Counts)> {
-        self.live.load().routers.iter().map(|router| (router.by.clone(), router.counts())).collect()
-    }
+fn words(fault: &Fault) -> Box<str> {
+    format!("fault ({}): {}", fault.kind.name(), fault.what).into()
 }

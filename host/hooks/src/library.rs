@@ -1,7 +1,10 @@
 //! Plugin versions on disk: content-addressed, never changed, never removed.
 
 use crate::HookError;
-use serde::Serialize;
+use crate::signature::Trust;
+use crate::world::{self, Wit};
+use model::Hook;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,14 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// The interface that a router exports.
-pub(crate) const ROUTING: &str = "switchyard:hooks/routing@0.1.0";
-const PACKAGE: &str = "switchyard:hooks/";
-const SERVED: &str = "switchyard:hooks@0.1.0";
-const GIVEN: [&str; 6] = ["types", "log", "clock", "tables", "peers", "body"];
-
 /// One version of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionInfo {
     /// The plugin.
     pub plugin: String,
@@ -24,12 +21,30 @@ pub struct VersionInfo {
     pub version: String,
     /// Octets of the component.
     pub size: u64,
+    /// The hook that it can serve.
+    pub hook: Hook,
+    /// The version of the contract that it was built for.
+    pub wit: Wit,
+    /// What it imports.
+    pub imports: Vec<String>,
+    /// The name of the trusted key that signed it.
+    #[serde(default)]
+    pub signed_by: Option<String>,
 }
 
-/// The folder: `components/NAME/VERSION.wasm`, `artefacts/`, `router.json`.
+/// A component, compiled, and what it is.
+pub(crate) struct Kept {
+    pub(crate) component: Component,
+    pub(crate) hook: Hook,
+    pub(crate) wit: Wit,
+}
+
+/// The folder: `components/NAME/VERSION.wasm` with `.sig` and `.json` beside it, `artefacts/`, and a file per hook with what
+/// is and was bound.
 #[derive(Debug)]
 pub(crate) struct Library {
     folder: PathBuf,
+    trust: Trust,
 }
 
 /// Writes a file so that it is there whole or not at all.
@@ -61,28 +76,35 @@ fn good_name(name: &str) -> bool {
 }
 
 impl Library {
-    pub(crate) fn open(folder: &Path) -> Result<Self, HookError> {
+    pub(crate) fn open(folder: &Path, trust: Trust) -> Result<Self, HookError> {
         for part in ["components", "artefacts"] {
             let path = folder.join(part);
             std::fs::create_dir_all(&path).map_err(HookError::storage(&path))?;
         }
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), trust })
     }
 
     pub(crate) fn artefacts(&self) -> PathBuf {
         self.folder.join("artefacts")
     }
 
-    pub(crate) fn history(&self) -> PathBuf {
-        self.folder.join("router.json")
+    /// The file of a hook's bindings.
+    pub(crate) fn bindings(&self, hook: Hook) -> PathBuf {
+        self.folder.join(format!("{}.json", hook.name()))
     }
 
     fn component(&self, plugin: &str, version: &str) -> PathBuf {
         self.folder.join("components").join(plugin).join(format!("{version}.wasm"))
     }
 
-    /// Looks a component over and keeps it.
-    pub(crate) fn add(&self, engine: &Engine, plugin: &str, octets: &[u8]) -> Result<VersionInfo, HookError> {
+    /// Looks a component over and keeps it. `signature` is the base64 form of an ed25519 signature over its octets.
+    pub(crate) fn add(
+        &self,
+        engine: &Engine,
+        plugin: &str,
+        octets: &[u8],
+        signature: Option<&str>,
+    ) -> Result<VersionInfo, HookError> {
         if !good_name(plugin) {
             return Err(HookError::BadName(plugin.to_owned()));
         }
@@ -92,28 +114,39 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
+        let signed_by = self.trust.judge(octets, signature)?;
         let version = version_of(octets);
         let compiled = crate::compile::compile(engine, octets)?;
-        check_world(engine, &compiled)?;
+        let (hook, wit) = world::of(engine, &compiled)?;
         crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled)?;
+        let info = VersionInfo {
+            plugin: plugin.to_owned(),
+            version: version.clone(),
+            size: octets.len() as u64,
+            hook,
+            wit,
+            imports: world::imports(engine, &compiled),
+            signed_by,
+        };
         let path = self.component(plugin, &version);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
+        }
+        if let Some(signature) = signature {
+            write_whole(&path.with_extension("sig"), signature.trim().as_bytes())?;
+        }
+        let described =
+            serde_json::to_vec_pretty(&info).map_err(|error| HookError::Engine(error.to_string()))?;
+        write_whole(&path.with_extension("json"), &described)?;
         // A file that does not hold what its name says is replaced: that is how a damaged one is mended.
         if std::fs::read(&path).map_or(true, |kept| kept != octets) {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
-            }
             write_whole(&path, octets)?;
         }
-        Ok(VersionInfo { plugin: plugin.to_owned(), version, size: octets.len() as u64 })
+        Ok(info)
     }
 
     /// A version's component, compiled.
-    pub(crate) fn compiled(
-        &self,
-        engine: &Engine,
-        plugin: &str,
-        version: &str,
-    ) -> Result<Component, HookError> {
+    pub(crate) fn compiled(&self, engine: &Engine, plugin: &str, version: &str) -> Result<Kept, HookError> {
         let known = good_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
         let path = self.component(plugin, version);
         let octets = match std::fs::read(&path) {
@@ -123,55 +156,58 @@ impl Library {
         if version_of(&octets) != version {
             return Err(HookError::Damaged { path, version: version.to_owned() });
         }
-        crate::artefact::load_or_compile(&self.artefacts(), engine, version, &octets)
+        // What was let in without a signature may not serve once signatures are required.
+        let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
+        self.trust.judge(&octets, signature.as_deref())?;
+        let component = crate::artefact::load_or_compile(&self.artefacts(), engine, version, &octets)?;
+        let (hook, wit) = world::of(engine, &component)?;
+        Ok(Kept { component, hook, wit })
     }
 
     /// All versions.
-    pub(crate) fn list(&self) -> Result<Vec<VersionInfo>, HookError> {
+    pub(crate) fn list(&self, engine: &Engine) -> Result<Vec<VersionInfo>, HookError> {
         let folder = self.folder.join("components");
         let mut found = Vec::new();
         for plugin in std::fs::read_dir(&folder).map_err(HookError::storage(&folder))?.flatten() {
             let name = plugin.file_name().to_string_lossy().into_owned();
             for file in std::fs::read_dir(plugin.path()).map_err(HookError::storage(&folder))?.flatten() {
                 let path = file.path();
-                if path.extension().is_some_and(|ending| ending == "wasm") {
-                    let version = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-                    let size = file.metadata().map_or(0, |data| data.len());
-                    found.push(VersionInfo {
-                        plugin: name.clone(),
-                        version: version.unwrap_or_default(),
-                        size,
-                    });
+                if path.extension().is_none_or(|ending| ending != "wasm") {
+                    continue;
+                }
+                let described = std::fs::read(path.with_extension("json")).ok();
+                let described = described.and_then(|octets| serde_json::from_slice(&octets).ok());
+                match described {
+                    Some(info) => found.push(info),
+                    // Kept by a version that wrote no description.
+                    None => {
+                        let version = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                        found.extend(self.describe(engine, &name, &version.unwrap_or_default(), &path));
+                    }
                 }
             }
         }
         found.sort_by(|a, b| (&a.plugin, &a.version).cmp(&(&b.plugin, &b.version)));
         Ok(found)
     }
-}
 
-/// Whether a component is a router of a version that is served.
-fn check_world(engine: &Engine, component: &Component) -> Result<(), HookError> {
-    let kind = component.component_type();
-    let exports: Vec<String> = kind.exports(engine).map(|(name, _)| name.to_owned()).collect();
-    if !exports.iter().any(|name| name == ROUTING) {
-        let other_version = exports.iter().find(|name| name.starts_with("switchyard:hooks/routing"));
-        return Err(match other_version {
-            Some(found) => HookError::WrongVersion { found: found.clone(), served: SERVED },
-            None => HookError::WrongWorld {
-                found: if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") },
-                wanted: ROUTING,
-            },
-        });
-    }
-    for (name, _) in kind.imports(engine) {
-        let given = name
-            .strip_prefix(PACKAGE)
-            .and_then(|rest| rest.split_once('@'))
-            .is_some_and(|(interface, version)| version == "0.1.0" && GIVEN.contains(&interface));
-        if !given {
-            return Err(HookError::ForeignImport(name.to_owned()));
+    fn describe(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
+        let kept = self.compiled(engine, plugin, version).ok()?;
+        let size = path.metadata().map_or(0, |data| data.len());
+        let info = VersionInfo {
+            plugin: plugin.to_owned(),
+            version: version.to_owned(),
+            size,
+            hook: kept.hook,
+            wit: kept.wit,
+            imports: world::imports(engine, &kept.component),
+            signed_by: None,
+        };
+        if let Ok(octets) = serde_json::to_vec_pretty(&info)
+            && let Err(error) = write_whole(&path.with_extension("json"), &octets)
+        {
+            tracing::warn!(%error, "description not kept");
         }
+        Some(info)
     }
-    Ok(())
 }

@@ -6,11 +6,13 @@
     reason = "a test that fails is to stop here"
 )]
 
+mod support;
+
 use arc_swap::ArcSwap;
-use hooks::{Binding, Board, FaultKind, HookError, Hooks, HooksOptions, InstanceUse, OnFault};
+use hooks::{Binding, BindingRecord, FaultKind, HookError, Hooks, HooksOptions, How, InstanceUse, OnFault};
 use model::{
-    Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest, RejectReason,
-    Routed, Text, Timestamp, Verdict,
+    Address, DecidedBy, Directory, Hook, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest,
+    RejectReason, Routed, Text, Timestamp, Verdict,
 };
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +49,7 @@ fn all_to(peer: &str) -> String {
 
 struct House {
     folder: TempDir,
-    hooks: Hooks,
+    hooks: Arc<Hooks>,
     directory: Directory,
 }
 
@@ -59,10 +61,10 @@ fn directory() -> Directory {
     directory
 }
 
-fn open(folder: &Path) -> Result<Hooks, HookError> {
+fn open(folder: &Path) -> Result<Arc<Hooks>, HookError> {
     // Tests run beside each other, and every house reserves address space for all its instances.
-    let options = HooksOptions { memory: 64 << 20, instances: 16, hold_for: Duration::from_secs(30) };
-    Hooks::open(folder, options, Arc::new(ArcSwap::from_pointee(directory())), Arc::new(Board::default()))
+    let options = HooksOptions { memory: 64 << 20, instances: 16, ..HooksOptions::default() };
+    Hooks::open(folder, options, Arc::new(ArcSwap::from_pointee(directory())), support::powers(folder))
 }
 
 impl House {
@@ -85,7 +87,7 @@ impl House {
 
     /// The version of an uploaded guest.
     fn upload(&self, name: &str) -> String {
-        self.hooks.upload(name, &guest(name)).unwrap().version
+        self.hooks.upload(name, &guest(name), None).unwrap().version
     }
 
     fn ask(&self, source: &str) -> Routed {
@@ -143,14 +145,14 @@ fn message(source: &str) -> Message {
 #[test]
 fn what_is_no_router_is_refused_at_upload() {
     let house = House::new();
-    let refusal = |name: &str, octets: &[u8]| house.hooks.upload(name, octets).unwrap_err();
+    let refusal = |name: &str, octets: &[u8]| house.hooks.upload(name, octets, None).unwrap_err();
     assert!(matches!(refusal("x", b""), HookError::NotWasm));
     assert!(matches!(refusal("x", b"#!/bin/sh\n"), HookError::NotWasm));
     // An empty core module, and an empty component: magic and version.
     assert!(matches!(refusal("x", b"\0asm\x01\0\0\0"), HookError::NotComponent));
     let wrong = refusal("x", b"\0asm\x0d\0\x01\0");
     assert!(matches!(&wrong, HookError::WrongWorld { found, .. } if found == "nothing"), "{wrong}");
-    assert!(wrong.to_string().contains("switchyard:hooks/routing@0.1.0"), "{wrong}");
+    assert!(wrong.to_string().contains("switchyard:hooks/routing"), "{wrong}");
     let mut broken = guest("test_trap");
     broken.truncate(broken.len() / 2);
     assert!(matches!(refusal("x", &broken), HookError::Broken(_)));
@@ -163,13 +165,13 @@ fn what_is_no_router_is_refused_at_upload() {
 #[test]
 fn an_upload_serves_nothing_and_uploading_again_is_the_same_version() {
     let house = House::new();
-    let first = house.hooks.upload("router", &guest("test_trap")).unwrap();
-    let again = house.hooks.upload("router", &guest("test_trap")).unwrap();
+    let first = house.hooks.upload("router", &guest("test_trap"), None).unwrap();
+    let again = house.hooks.upload("router", &guest("test_trap"), None).unwrap();
     assert_eq!(first, again);
     assert_eq!(first.version.len(), 12);
     assert_eq!(house.hooks.versions().unwrap(), [first]);
     assert_eq!(house.ask("good").verdict, Verdict::Reject(RejectReason::NoRoute));
-    assert!(house.hooks.history().is_empty());
+    assert!(house.hooks.history(Hook::Router).is_empty());
 }
 
 #[test]
@@ -177,8 +179,8 @@ fn what_cannot_be_activated_leaves_the_old_binding_live() {
     let house = House::new();
     let version = house.upload("prefix_router");
     let binding = |policy: &str| bound("prefix_router", &version, policy);
-    let live = house.hooks.activate(NOW, vec![binding(&all_to("east"))]).unwrap();
-    let refuse = |chain: Vec<Binding>| house.hooks.activate(NOW, chain).unwrap_err();
+    let live = house.hooks.activate(Hook::Router, NOW, vec![binding(&all_to("east"))], None).unwrap();
+    let refuse = |chain: Vec<Binding>| house.hooks.activate(Hook::Router, NOW, chain, None).unwrap_err();
 
     let refused = refuse(vec![binding("this is no policy")]);
     assert!(
@@ -200,7 +202,7 @@ fn what_cannot_be_activated_leaves_the_old_binding_live() {
     assert!(matches!(refuse(vec![narrow]), HookError::Refused { .. }));
 
     assert_eq!(house.goes_to("good"), house.peer("east"));
-    assert_eq!(house.hooks.history(), [live]);
+    assert_eq!(house.hooks.history(Hook::Router), [live]);
     let house = house.restart();
     assert_eq!(house.goes_to("good"), house.peer("east"));
 }
@@ -212,7 +214,7 @@ fn an_exchange_under_load_fails_no_call() {
     let chains =
         [vec![bound("test_trap", &versions[0], "east")], vec![bound("test_badpeer", &versions[1], "west")]];
     let peers = [house.peer("east"), house.peer("west")];
-    house.hooks.activate(NOW, chains[0].clone()).unwrap();
+    house.hooks.activate(Hook::Router, NOW, chains[0].clone(), None).unwrap();
     let done = AtomicBool::new(false);
     let calls = AtomicU64::new(0);
     let seen: Vec<HashSet<String>> = std::thread::scope(|scope| {
@@ -242,7 +244,7 @@ fn an_exchange_under_load_fails_no_call() {
                 {
                     std::thread::yield_now();
                 }
-                house.hooks.activate(NOW, chains[exchange % 2].clone())
+                house.hooks.activate(Hook::Router, NOW, chains[exchange % 2].clone(), None)
             })
             .collect();
         // Before anything is judged: the callers must end in any case.
@@ -252,7 +254,7 @@ fn an_exchange_under_load_fails_no_call() {
     });
     let all: HashSet<String> = seen.into_iter().flatten().collect();
     assert_eq!(all, versions.into_iter().collect());
-    assert_eq!(house.hooks.history().len(), 11);
+    assert_eq!(house.hooks.history(Hook::Router).len(), 11);
 }
 
 #[test]
@@ -260,23 +262,24 @@ fn a_rollback_is_one_call_and_can_itself_be_rolled_back() {
     let house = House::new();
     let version = house.upload("prefix_router");
     let binding = |peer: &str| vec![bound("prefix_router", &version, &all_to(peer))];
-    assert!(matches!(house.hooks.rollback(NOW), Err(HookError::NothingBefore)));
-    house.hooks.activate(NOW, binding("east")).unwrap();
-    assert!(matches!(house.hooks.rollback(NOW), Err(HookError::NothingBefore)));
-    house.hooks.activate(NOW, binding("west")).unwrap();
+    assert!(matches!(house.hooks.rollback(Hook::Router, NOW), Err(HookError::NothingBefore)));
+    house.hooks.activate(Hook::Router, NOW, binding("east"), None).unwrap();
+    assert!(matches!(house.hooks.rollback(Hook::Router, NOW), Err(HookError::NothingBefore)));
+    house.hooks.activate(Hook::Router, NOW, binding("west"), None).unwrap();
 
-    let back = house.hooks.rollback(Timestamp(NOW.0 + 1)).unwrap();
-    assert_eq!((back.since, back.chain, back.rollback), (Timestamp(NOW.0 + 1), binding("east"), true));
+    let back = house.hooks.rollback(Hook::Router, Timestamp(NOW.0 + 1)).unwrap();
+    assert_eq!((back.since, back.chain, back.how), (Timestamp(NOW.0 + 1), binding("east"), How::RolledBack));
     assert_eq!(house.goes_to("good"), house.peer("east"));
-    house.hooks.rollback(NOW).unwrap();
+    house.hooks.rollback(Hook::Router, NOW).unwrap();
     assert_eq!(house.goes_to("good"), house.peer("west"));
 
     // Also after a restart, when the generations before are no longer warm.
     let house = house.restart();
     assert_eq!(house.goes_to("good"), house.peer("west"));
-    house.hooks.rollback(NOW).unwrap();
+    house.hooks.rollback(Hook::Router, NOW).unwrap();
     assert_eq!(house.goes_to("good"), house.peer("east"));
-    let rollbacks: Vec<bool> = house.hooks.history().iter().map(|record| record.rollback).collect();
+    let back = |record: &BindingRecord| record.how == How::RolledBack;
+    let rollbacks: Vec<bool> = house.hooks.history(Hook::Router).iter().map(back).collect();
     assert_eq!(rollbacks, [false, false, true, true, true]);
 }
 
@@ -297,7 +300,7 @@ fn fault(name: &str, kind: FaultKind) {
                 // Every loop is waited for to its end; for the good message after it that is still ample.
                 binding.deadline = Duration::from_millis(200);
             }
-            house.hooks.activate(NOW, vec![binding]).unwrap();
+            house.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
             for round in 1..=2 {
                 let routed = house.ask("bad");
                 assert_eq!(routed.verdict, expected);
@@ -306,11 +309,11 @@ fn fault(name: &str, kind: FaultKind) {
                 assert!(note.starts_with(&format!("fault ({})", kind.name())), "{note}");
                 // The next message finds a plugin that works.
                 assert_eq!(house.goes_to("good"), house.peer("east"));
-                let counts = house.hooks.counts();
-                assert_eq!(counts[0].0.version, version);
+                let counts = house.hooks.counts(Hook::Router);
+                assert_eq!(counts[0].by.version, version);
                 let mut faults = [0; 5];
                 faults[index] = round;
-                assert_eq!((counts[0].1.calls, counts[0].1.faults), (2 * round, faults));
+                assert_eq!((counts[0].counts.calls, counts[0].counts.faults), (2 * round, faults));
             }
         }
     }
@@ -343,7 +346,7 @@ fn an_unknown_peer_costs_one_call() {
 fn faults_of_many_callers_leave_no_instance_behind() {
     let house = House::new();
     let version = house.upload("test_trap");
-    house.hooks.activate(NOW, vec![bound("test_trap", &version, "east")]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
     // Many more faults than there are instances: one that leaked would show as "no instance".
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -355,7 +358,7 @@ fn faults_of_many_callers_leave_no_instance_behind() {
         }
     });
     assert_eq!(house.goes_to("good"), house.peer("east"));
-    assert_eq!(house.hooks.counts()[0].1.faults, [80, 0, 0, 0, 0]);
+    assert_eq!(house.hooks.counts(Hook::Router)[0].counts.faults, [80, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -364,12 +367,12 @@ fn the_first_router_that_decides_ends_the_chain() {
     let version = house.upload("prefix_router");
     let passes = "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"west\" }]\n";
     let binding = |policy: &str| bound("prefix_router", &version, policy);
-    house.hooks.activate(NOW, vec![binding(passes), binding(&all_to("east"))]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![binding(passes), binding(&all_to("east"))], None).unwrap();
     assert_eq!(house.goes_to("good"), house.peer("east"));
     let considered = house.hooks.explain(&message("good"), NOW);
     assert_eq!(considered.len(), 2);
     assert!(matches!(considered[0].outcome, Ok((None, _))));
-    house.hooks.activate(NOW, vec![binding(passes)]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![binding(passes)], None).unwrap();
     let routed = house.ask("good");
     assert_eq!(routed.verdict, Verdict::Reject(RejectReason::NoRoute));
     assert_eq!(routed.note.as_deref(), Some("no router decided"));
@@ -379,7 +382,7 @@ fn the_first_router_that_decides_ends_the_chain() {
 fn a_restart_uses_the_artefact_and_mends_a_damaged_one() {
     let house = House::new();
     let version = house.upload("test_trap");
-    house.hooks.activate(NOW, vec![bound("test_trap", &version, "east")]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
     let [artefact] = &house.artefacts()[..] else { panic!("one artefact: {:?}", house.artefacts()) };
     let whole = std::fs::read(artefact).unwrap();
     let written = || std::fs::metadata(artefact).unwrap().modified().unwrap();
@@ -413,7 +416,7 @@ fn a_restart_uses_the_artefact_and_mends_a_damaged_one() {
 fn a_chain_whose_component_is_gone_stops_the_start() {
     let house = House::new();
     let version = house.upload("test_trap");
-    house.hooks.activate(NOW, vec![bound("test_trap", &version, "east")]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
     let House { folder, hooks, .. } = house;
     drop(hooks);
     std::fs::remove_file(folder.path().join(format!("components/test_trap/{version}.wasm"))).unwrap();

@@ -3,12 +3,16 @@
 
 mod support;
 
+use model::Hook;
 use support::{House, NOW, everything_to, peers};
 
 #[test]
 fn calls_whose_threads_wait_for_a_processor_are_no_faults() {
     let house = House::new();
-    house.hooks.activate(NOW, vec![house.binding("prefix_router", &everything_to("north"))]).unwrap();
+    house
+        .hooks
+        .activate(Hook::Router, NOW, vec![house.binding("prefix_router", &everything_to("north"))], None)
+        .unwrap();
     let north = house.peer("north");
     // With so many threads a processor's slice ends in the middle of many a call, and the next comes much later than the
     // call's deadline of 20 ms.
@@ -23,5 +27,5 @@ fn calls_whose_threads_wait_for_a_processor_are_no_faults() {
             });
         }
     });
-    assert_eq!(house.hooks.counts()[0].1.faults, [0; 5]);
+    assert_eq!(house.hooks.counts(Hook::Router)[0].counts.faults, [0; 5]);
 }

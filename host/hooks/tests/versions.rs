@@ -4,6 +4,7 @@
 mod support;
 
 use hooks::{Binding, HookError};
+use model::Hook;
 use std::path::{Path, PathBuf};
 use support::{House, NOW, everything_to, guest, peers};
 
@@ -32,16 +33,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn another_world_version_or_import_is_refused_by_name_and_leaves_nothing_behind() {
     let house = House::new();
     let router = guest("prefix_router");
-    let refusal = |octets: &[u8]| house.hooks.upload("p", octets).unwrap_err();
+    let refusal = |octets: &[u8]| house.hooks.upload("p", octets, None).unwrap_err();
     assert!(matches!(refusal(&EMPTY_COMPONENT), HookError::WrongWorld { .. }));
-    let newer = refusal(&replaced(&router, b"@0.1.0", b"@0.9.0"));
+    let newer = refusal(&replaced(&router, b"@0.2.0", b"@0.9.0"));
     assert!(matches!(&newer, HookError::WrongVersion { .. }), "{newer}");
     let words = newer.to_string();
-    assert!(words.contains("0.9.0") && words.contains("0.1.0"), "both versions are named: {words}");
-    let other = refusal(&replaced(&router, b"switchyard:hooks/routing@", b"switchyard:hooks/billing@"));
+    assert!(words.contains("0.9.0") && words.contains("0.2.0"), "both versions are named: {words}");
+    let other = refusal(&replaced(&router, b"switchyard:hooks/routing@", b"switchyard:hooks/tearing@"));
     assert!(matches!(&other, HookError::WrongWorld { .. }), "{other}");
     let foreign = refusal(&replaced(&router, b"switchyard:hooks/tables@", b"switchyard:hooks/wallet@"));
-    assert!(matches!(&foreign, HookError::ForeignImport(name) if name.contains("wallet")), "{foreign}");
+    assert!(
+        matches!(&foreign, HookError::ForeignImport { name, .. } if name.contains("wallet")),
+        "{foreign}"
+    );
     assert_eq!(house.hooks.versions().unwrap(), []);
     assert_eq!(files(&house.folder.path().join("artefacts")), Vec::<PathBuf>::new());
 }
@@ -52,11 +56,11 @@ fn a_component_that_changed_on_disk_is_not_run_under_its_old_version() {
     let binding = house.binding("prefix_router", &everything_to("north"));
     let path = house.folder.path().join("components/prefix_router").join(format!("{}.wasm", binding.version));
     std::fs::write(&path, guest("test_trap")).unwrap();
-    let error = house.hooks.activate(NOW, vec![binding.clone()]).unwrap_err();
+    let error = house.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap_err();
     assert!(matches!(&error, HookError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("upload it again"), "{error}");
     assert_eq!(house.binding("prefix_router", &everything_to("north")), binding);
-    house.hooks.activate(NOW, vec![binding]).unwrap();
+    house.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
     assert_eq!(peers(&house.route("good")), [house.peer("north")]);
 }
 
@@ -71,12 +75,12 @@ fn two_admins_who_activate_at_once_both_land_in_the_history() {
             let hooks = &house.hooks;
             scope.spawn(move || {
                 for _ in 0..TIMES {
-                    hooks.activate(NOW, vec![binding.clone()]).unwrap();
+                    hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
                 }
             });
         }
     });
-    let history = house.hooks.history();
+    let history = house.hooks.history(Hook::Router);
     assert_eq!(history.len(), 2 * TIMES);
     assert_eq!(history.iter().filter(|record| record.chain == [north.clone()]).count(), TIMES);
     let last = if history.last().unwrap().chain == [north] { "north" } else { "south" };

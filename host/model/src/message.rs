@@ -71,6 +71,27 @@ pub struct Text {
     pub payload: bool,
 }
 
+impl Text {
+    /// Short messages that the text makes on the air, at least 1 (3GPP TS 23.040 §9.2.3.24.1): of the default alphabet 160
+    /// characters fit one and 153 each of several, of others 140 and 134 octets. A text that has a user data header of its
+    /// own is one.
+    #[must_use]
+    pub fn parts(&self) -> u16 {
+        // 3GPP TS 23.038 §4: the groups whose alphabet is the default one; SMPP's 0 is the network's default.
+        let packed = match self.data_coding {
+            0x00 | 0x01 => true,
+            0xf0..=0xff => self.data_coding & 0x04 == 0,
+            _ => false,
+        };
+        let (one, each) = if packed { (160, 153) } else { (140, 134) };
+        let length = self.octets.len();
+        if self.udhi || length <= one {
+            return 1;
+        }
+        u16::try_from(length.div_ceil(each)).unwrap_or(u16::MAX)
+    }
+}
+
 /// What a message is for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
@@ -144,4 +165,23 @@ pub struct Message {
     pub expires_at: Timestamp,
     /// How it was routed: legs in order, plugin version and note. Its ranks and weights are settled by the engine.
     pub routed: Routed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Text;
+    use bytes::Bytes;
+
+    #[test]
+    fn parts_are_counted_as_the_air_counts_them() {
+        let parts = |octets: usize, data_coding: u8, udhi: bool| {
+            Text { octets: Bytes::from(vec![b'x'; octets]), data_coding, udhi, payload: false }.parts()
+        };
+        assert_eq!([0, 1, 160, 161, 306, 307].map(|n| parts(n, 0, false)), [1, 1, 1, 2, 2, 3]);
+        assert_eq!([140, 141, 268, 269].map(|n| parts(n, 8, false)), [1, 2, 2, 3]);
+        assert_eq!(parts(141, 4, false), 2);
+        assert_eq!(parts(140, 8, true), 1);
+        assert_eq!(parts(160, 0xf1, false), 1);
+        assert_eq!(parts(160, 0xf5, false), 2);
+    }
 }

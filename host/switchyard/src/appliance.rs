@@ -43,16 +43,6 @@ pub(crate) fn gone() -> Problem {
     Problem::new(Kind::Unavailable, "the appliance is shutting down")
 }
 
-fn refused(error: &HookError) -> Problem {
-    let kind = match error {
-        HookError::Storage { .. } | HookError::Engine(_) => Kind::Internal,
-        HookError::Unknown { .. } => Kind::NotFound,
-        HookError::NothingBefore => Kind::Conflict,
-        _ => Kind::Refused,
-    };
-    Problem::new(kind, error.to_string())
-}
-
 /// A brake in words; moments of the engine's clock as wall-clock time.
 fn brake_words(brake: Brake, now: Now) -> String {
     match brake {
@@ -82,16 +72,6 @@ fn link_brake(brake: LinkBrake) -> &'static str {
 impl Switchyard {
     pub(crate) fn name_of(&self, peer: PeerId) -> String {
         self.directory.load().name(peer).to_string()
-    }
-
-    fn hooks(&self) -> Result<&Hooks, Problem> {
-        match &self.routing.decider {
-            Decider::Hooks(hooks) => Ok(hooks),
-            Decider::Constant(_) => Err(Problem::new(
-                Kind::Conflict,
-                "a native constant routes here ([router] native); there are no plugins",
-            )),
-        }
     }
 
     fn verdict_words(&self, verdict: &Verdict) -> String {
@@ -337,57 +317,6 @@ impl Switchyard {
     fn parse_id(id: &str) -> Result<MessageId, Problem> {
         id.parse()
             .map_err(|error: model::ParseMessageIdError| Problem::new(Kind::BadRequest, error.to_string()))
-    }
-
-    /// The chain of an activation: a binding, or several; what is left out is taken from the live binding.
-    fn read_chain(request: Value, live: &[Binding]) -> Result<Vec<Binding>, Problem> {
-        let items = match request {
-            Value::Object(mut map) if map.contains_key("chain") => match map.remove("chain") {
-                Some(Value::Array(items)) if map.is_empty() => items,
-                _ => {
-                    return Err(Problem::new(
-                        Kind::BadRequest,
-                        "`chain` must be a list of bindings, and stand alone",
-                    ));
-                }
-            },
-            single => vec![single],
-        };
-        items
-            .into_iter()
-            .map(|item| {
-                let plugin = item.get("plugin").and_then(Value::as_str).unwrap_or_default();
-                let base = live.iter().find(|binding| binding.plugin == plugin).or(live.first());
-                let mut whole = match base.map(serde_json::to_value) {
-                    Some(Ok(Value::Object(base))) => base,
-                    _ => serde_json::Map::new(),
-                };
-                match item {
-                    Value::Object(given) => whole.extend(given),
-                    _ => return Err(Problem::new(Kind::BadRequest, "a binding must be an object")),
-                }
-                serde_json::from_value(Value::Object(whole)).map_err(|error| {
-                    Problem::new(Kind::BadRequest, format!("the binding is not as expected: {error}"))
-                })
-            })
-            .collect()
-    }
-
-    fn write_hook_metrics(&self, page: &mut Page) {
-        let Decider::Hooks(hooks) = &self.routing.decider else { return };
-        let counts = hooks.counts();
-        let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
-        for (by, counts) in &counts {
-            let labels = ["router", by.plugin.as_str(), by.version.as_str()];
-            let seconds = counts.nanoseconds as f64 / 1e9;
-            page.histogram(&metrics::HOOK_SECONDS, &labels, &bounds, &counts.buckets, seconds);
-        }
-        for (by, counts) in &counts {
-            for (kind, count) in FaultKind::ALL.iter().zip(counts.faults) {
-                let labels = ["router", by.plugin.as_str(), by.version.as_str(), kind.name()];
-                page.put(&metrics::HOOK_FAULTS, &labels, count as f64);
-            }
-        }
     }
 
     fn write_core_metrics(&self, page: &mut Page) {
@@ -654,54 +583,6 @@ impl Appliance for Switchyard {
             answer = "refused: queue full".to_owned();
         }
         Ok(view::Explanation { steps, answer })
-    }
-
-    fn plugins(&self) -> Result<view::Plugins, Problem> {
-        let hooks = self.hooks()?;
-        let versions = hooks.versions().map_err(|error| refused(&error))?;
-        let mut bindings: Vec<Value> =
-            hooks.history().iter().rev().filter_map(|record| serde_json::to_value(record).ok()).collect();
-        if let Some(live) = bindings.first_mut().and_then(Value::as_object_mut) {
-            live.insert("live".to_owned(), json!(true));
-        }
-        let counts = hooks
-            .counts()
-            .into_iter()
-            .map(|(by, counts)| {
-                let faults: BTreeMap<&str, u64> =
-                    FaultKind::ALL.iter().map(|kind| kind.name()).zip(counts.faults).collect();
-                json!({
-                    "plugin": by.plugin, "version": by.version, "calls": counts.calls, "faults": faults,
-                    "nanoseconds": counts.nanoseconds,
-                })
-            })
-            .collect();
-        let versions = versions
-            .into_iter()
-            .map(|info| view::Uploaded { plugin: info.plugin, version: info.version, size: info.size })
-            .collect();
-        Ok(view::Plugins { versions, bindings, counts })
-    }
-
-    fn upload(&self, name: &str, component: &[u8]) -> Result<view::Uploaded, Problem> {
-        let info = self.hooks()?.upload(name, component).map_err(|error| refused(&error))?;
-        tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin version kept");
-        Ok(view::Uploaded { plugin: info.plugin, version: info.version, size: info.size })
-    }
-
-    fn activate(&self, request: Value) -> Result<Value, Problem> {
-        let hooks = self.hooks()?;
-        let live = hooks.history().last().map(|record| record.chain.clone()).unwrap_or_default();
-        let chain = Self::read_chain(request, &live)?;
-        let record = hooks.activate(wall(), chain).map_err(|error| refused(&error))?;
-        tracing::info!(routers = record.chain.len(), version = record.chain[0].version, "router activated");
-        serde_json::to_value(&record).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
-    }
-
-    fn rollback(&self) -> Result<Value, Problem> {
-        let record = self.hooks()?.rollback(wall()).map_err(|error| refused(&error))?;
-        tracing::info!(routers = record.chain.len(), version = record.chain[0].version, "router rolled back");
-        serde_json::to_value(&record).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
     }
 
     fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {

@@ -1,4 +1,4 @@
-//! The routing hook as links see it: the chain of plugins, and what the house itself insists on.
+//! Routing and pricing as links see them: the plugins, and what the house itself insists on.
 
 use crate::core_loop::wall;
 use doors::Routing;
@@ -7,24 +7,18 @@ use model::{Leg, Message, PeerId, RejectReason, Routed, Verdict};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who decides.
-pub(crate) enum Decider {
-    /// The plugins.
-    Hooks(Arc<Hooks>),
-    /// A constant: what the benchmark compares plugins with.
-    Constant(Routed),
-}
-
-/// The chain's verdict, without ways back to where a message came from, and with a place for messages from the network
-/// that no route takes.
+/// The routers' verdict, without ways back to where a message came from, and with a place for messages from the network that
+/// no route takes; and the biller's price for it.
 pub(crate) struct HouseRouting {
-    pub(crate) decider: Decider,
+    pub(crate) hooks: Arc<Hooks>,
+    /// Instead of the routers: what the benchmark compares them with.
+    pub(crate) constant: Option<Routed>,
     /// Peer → its default account.
     pub(crate) defaults: HashMap<PeerId, PeerId>,
 }
 
 impl HouseRouting {
-    /// The house's rules on a verdict of the chain's.
+    /// The house's rules on a verdict of the routers'.
     pub(crate) fn settle(&self, message: &Message, mut routed: Routed) -> Routed {
         if let Verdict::Forward(legs) = &mut routed.verdict {
             legs.retain(|leg| leg.peer != message.origin);
@@ -45,10 +39,16 @@ impl HouseRouting {
 
 impl Routing for HouseRouting {
     fn route(&self, message: &Message) -> Routed {
-        let routed = match &self.decider {
-            Decider::Hooks(hooks) => hooks.route(message, wall()),
-            Decider::Constant(routed) => routed.clone(),
+        let now = wall();
+        let routed = match &self.constant {
+            None => self.hooks.route(message, now),
+            Some(routed) => routed.clone(),
         };
-        self.settle(message, routed)
+        let mut routed = self.settle(message, routed);
+        // What comes from the network is paid for by whoever is called, if at all.
+        if !self.defaults.contains_key(&message.origin) {
+            self.hooks.price(message, &mut routed, now);
+        }
+        routed
     }
 }

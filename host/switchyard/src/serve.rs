@@ -177,7 +177,7 @@ fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine,
     Ok((engine, out, recovery.messages))
 }
 
-fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, board: &Arc<Board>) -> Result<HouseRouting> {
+fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers) -> Result<HouseRouting> {
     let names = directory.load();
     let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
     let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
@@ -185,48 +185,45 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, board: &Arc<Boa
         .chain(gateways)
         .filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?)))
         .collect();
-    if let Some(peer) = config.router.native.as_deref().and_then(|peer| names.id(peer)) {
+    let plugins = &config.plugins;
+    let options = HooksOptions {
+        memory: plugins.memory,
+        instances: plugins.instances,
+        hold_for: plugins.hold,
+        home: plugins.home.as_deref().and_then(|peer| names.id(peer)),
+        trust: plugins.trust.clone(),
+        // What nobody keeps nobody can replay.
+        record: config.archive.url.is_some(),
+    };
+    let hooks = Hooks::open(&config.data.join("plugins"), options, directory.clone(), powers)?;
+    for seed in &plugins.seeds {
+        if hooks.history(seed.hook).is_empty() {
+            bind_first(seed, &hooks)?;
+        }
+    }
+    let constant = plugins.native.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
         let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
-        let routed = Routed {
-            verdict: Verdict::Forward(vec![Leg::to(peer)]),
-            by,
-            note: None,
-            quote: None,
-            seen: None,
-        };
-        return Ok(HouseRouting { decider: Decider::Constant(routed), defaults });
+        Routed::new(Verdict::Forward(vec![Leg::to(peer)]), by)
+    });
+    if constant.is_none() && !hooks.is_bound(Hook::Router) {
+        tracing::warn!("no router is bound: every submission is refused until one is activated");
     }
-    let options = HooksOptions { hold_for: config.router.hold, ..HooksOptions::default() };
-    let folder = config.data.join("plugins");
-    let hooks = Hooks::open(&folder, options, directory.clone(), board.clone())?;
-    if hooks.history().is_empty() {
-        seed_binding(config, &hooks)?;
-    }
-    Ok(HouseRouting { decider: Decider::Hooks(Arc::new(hooks)), defaults })
+    Ok(HouseRouting { hooks, constant, defaults })
 }
 
-/// The first start: the file's [router] becomes the first binding. Later ones come by HTTP.
-fn seed_binding(config: &Config, hooks: &Hooks) -> Result<()> {
-    let router = &config.router;
-    let Some(component) = &router.component else {
-        tracing::warn!("no [router] component: every submission is refused until a router is activated");
-        return Ok(());
-    };
+/// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.
+fn bind_first(seed: &HookSeed, hooks: &Hooks) -> Result<()> {
+    let Some(component) = &seed.component else { return Ok(()) };
     let octets = std::fs::read(component).with_context(|| format!("reading {}", component.display()))?;
-    let version = hooks.upload(&router.plugin, &octets)?;
-    let policy = match &router.policy {
+    let signature = std::fs::read_to_string(component.with_extension("wasm.sig")).ok();
+    let info = hooks.upload(&seed.binding.plugin, &octets, signature.as_deref())?;
+    let policy = match &seed.policy {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
         None => String::new(),
     };
-    let binding = Binding {
-        on_fault: router.on_fault.clone(),
-        memory: router.memory,
-        deadline: router.deadline,
-        instance: router.instance,
-        ..Binding::new(&router.plugin, &version.version, &policy)
-    };
-    hooks.activate(wall(), vec![binding])?;
-    tracing::info!(plugin = router.plugin, version = version.version, "router bound");
+    let binding = Binding { version: info.version.clone(), policy, ..seed.binding.clone() };
+    hooks.activate(seed.hook, wall(), vec![binding], None)?;
+    tracing::info!(hook = seed.hook.name(), plugin = info.plugin, version = info.version, "plugin bound");
     Ok(())
 }
 

@@ -1,124 +1,15 @@
-//! The policy document, as it is written, and what it comes to.
+//! The policy document of `prefix-router`, as it is written, and what it comes to.
 
-use serde::Deserialize;
+mod document;
+mod leg;
+mod rule;
+
+pub use leg::LegRule;
+pub use rule::{Action, Reject, Rule, Target};
+
+use document::Document;
+use policy_words::{check_prefix, line, read};
 use std::collections::BTreeMap;
-
-/// The document. `policies/routes.toml` explains it by example.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Document {
-    #[serde(default)]
-    route: Vec<toml::Spanned<Route>>,
-    default: Option<Target>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Route {
-    prefix: Prefixes,
-    #[serde(default)]
-    accounts: Vec<String>,
-    #[serde(default)]
-    sources: Vec<String>,
-    #[serde(default)]
-    legs: Vec<LegRule>,
-    reject: Option<Reject>,
-    note: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Prefixes {
-    One(String),
-    Many(Vec<String>),
-}
-
-/// Where messages go: legs, or a refusal.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Target {
-    /// The legs.
-    #[serde(default)]
-    pub legs: Vec<LegRule>,
-    /// Or the refusal.
-    pub reject: Option<Reject>,
-    /// For the trace.
-    pub note: Option<String>,
-}
-
-/// One leg.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LegRule {
-    /// The peer's name.
-    pub peer: String,
-    /// Lower ranks first.
-    #[serde(default)]
-    pub rank: u8,
-    /// Share within the rank.
-    #[serde(default = "one")]
-    pub weight: u16,
-    /// In millionths.
-    #[serde(default)]
-    pub cost: u32,
-    /// Milliseconds to wait for this leg before the next.
-    pub longest_wait_ms: Option<u64>,
-    /// Digits taken off the front of the destination.
-    #[serde(default)]
-    pub strip: usize,
-    /// Digits put in front of it.
-    #[serde(default)]
-    pub add: String,
-    /// Type of number of the destination on this leg.
-    pub ton: Option<u8>,
-    /// Numbering plan of the destination on this leg.
-    pub npi: Option<u8>,
-    /// The source to show on this leg.
-    pub source: Option<String>,
-}
-
-fn one() -> u16 {
-    1
-}
-
-/// The reasons for which a route may refuse.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reject {
-    /// No route.
-    NoRoute,
-    /// Not a number.
-    InvalidDestination,
-    /// Not this sender.
-    InvalidSource,
-    /// Against the rules.
-    Prohibited,
-    /// Not for this account.
-    NotAuthorised,
-    /// Not now.
-    TryLater,
-}
-
-/// One rule of a prefix, with its conditions.
-#[derive(Debug)]
-pub struct Rule {
-    accounts: Vec<String>,
-    sources: Vec<String>,
-    /// Where to.
-    pub target: Target,
-}
-
-impl Rule {
-    /// Whether its conditions hold.
-    pub fn applies(&self, account: &str, source: &str) -> bool {
-        (self.accounts.is_empty() || self.accounts.iter().any(|name| name == account))
-            && (self.sources.is_empty()
-                || self.sources.iter().any(|pattern| match pattern.strip_suffix('*') {
-                    Some(start) => source.starts_with(start),
-                    None => source == pattern,
-                }))
-    }
-}
 
 /// The document, checked.
 #[derive(Debug)]
@@ -133,10 +24,11 @@ pub struct Policy {
 
 impl Policy {
     /// Reads and checks a document.
+    ///
+    /// # Errors
+    /// The line, what is wrong there, and what would be right.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let document: Document = toml::from_str(text).map_err(|error| error.to_string())?;
-        let line =
-            |span: std::ops::Range<usize>| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1;
+        let document: Document = read(text)?;
         if document.route.is_empty() && document.default.is_none() {
             return Err(
                 "the document has neither a [[route]] nor a [default]: every message would be refused. \
@@ -144,38 +36,34 @@ impl Policy {
                     .to_owned(),
             );
         }
-        if let Some(default) = &document.default {
-            check(default).map_err(|what| format!("[default]: {what}"))?;
-        }
+        let default = document
+            .default
+            .map(|default| {
+                let at = line(text, default.span());
+                default.into_inner().target().map_err(|what| format!("line {at}: [default] {what}"))
+            })
+            .transpose()?;
         let mut by_prefix: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
         for route in document.route {
-            let at = line(route.span());
-            let route = route.into_inner();
-            let target = Target { legs: route.legs, reject: route.reject, note: route.note };
-            check(&target).map_err(|what| format!("line {at}: {what}"))?;
-            let prefixes = match route.prefix {
-                Prefixes::One(prefix) => vec![prefix],
-                Prefixes::Many(prefixes) => prefixes,
-            };
-            if prefixes.is_empty() {
-                return Err(format!(
-                    "line {at}: `prefix` is an empty list; write \"\" for every destination"
-                ));
-            }
-            for prefix in prefixes {
-                if prefix.len() > 30 || !prefix.bytes().all(|digit| digit.is_ascii_digit()) {
-                    return Err(format!(
-                        "line {at}: prefix {prefix:?} is not at most 30 decimal digits; leave out the plus sign"
-                    ));
-                }
-                by_prefix.entry(prefix).or_default().push(Rule {
+            let at = line(text, route.span());
+            let mut route = route.into_inner();
+            let target = route.target().map_err(|what| format!("line {at}: {what}"))?;
+            for prefix in route.prefix.0 {
+                check_prefix(&prefix).map_err(|what| format!("line {at}: {what}"))?;
+                let rule = Rule {
                     accounts: route.accounts.clone(),
                     sources: route.sources.clone(),
+                    line: at,
                     target: target.clone(),
-                });
+                };
+                let earlier = by_prefix.entry(prefix.clone()).or_default();
+                if let Some(first) = earlier.iter().find(|first| first.covers(&rule)) {
+                    return Err(unreachable(&prefix, first.line, at));
+                }
+                earlier.push(rule);
             }
         }
-        let mut policy = Self { prefixes: Vec::new(), rules: Vec::new(), default: document.default };
+        let mut policy = Self { prefixes: Vec::new(), rules: Vec::new(), default };
         for (prefix, rules) in by_prefix {
             let index = u32::try_from(policy.rules.len()).map_err(|_| "too many prefixes".to_owned())?;
             policy.prefixes.push((prefix, index));
@@ -185,47 +73,112 @@ impl Policy {
     }
 }
 
-fn check(target: &Target) -> Result<(), String> {
-    match (target.legs.is_empty(), target.reject) {
-        (true, None) => return Err("needs `legs` or `reject`".to_owned()),
-        (false, Some(_)) => return Err("has both `legs` and `reject`; keep one".to_owned()),
-        _ => {}
+fn unreachable(prefix: &str, first: usize, at: usize) -> String {
+    if first == at {
+        return format!("line {at}: prefix {prefix:?} stands twice in one list; write it once");
     }
-    if target.legs.len() > 255 {
-        return Err("has more than 255 legs".to_owned());
-    }
-    for leg in &target.legs {
-        if leg.peer.is_empty() {
-            return Err("a leg has an empty `peer`".to_owned());
-        }
-        if leg.add.len() + 1 > 20 || !leg.add.bytes().all(|octet| octet.is_ascii_digit() || octet == b'+') {
-            return Err(format!("`add` is {:?}: it takes at most 19 digits", leg.add));
-        }
-    }
-    Ok(())
+    format!(
+        "line {at}: prefix {prefix:?} can never be reached here, since the route of line {first} takes every such \
+         message first; put the narrower route before it, or leave one of them out"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const SHIPPED: &str = include_str!("../../../policies/routes.toml");
 
     #[test]
     fn the_shipped_document_is_right() {
-        Policy::parse(include_str!("../../../policies/routes.toml")).unwrap();
+        Policy::parse(SHIPPED).unwrap();
+    }
+
+    /// What the document shows in comments must be right as well.
+    #[test]
+    fn the_shipped_examples_are_right() {
+        let examples: String = SHIPPED
+            .lines()
+            .filter_map(|line| line.strip_prefix('#'))
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .skip_while(|line| !line.starts_with("[["))
+            .filter(|line| {
+                ["[", "]", " ", "}"].iter().any(|start| line.starts_with(start)) || line.contains(" = ")
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let policy = Policy::parse(&examples).unwrap();
+        assert!(policy.rules.len() >= 4, "{policy:?}");
     }
 
     #[test]
     fn refusals_say_where_and_what() {
         for (document, expected) in [
             ("", "neither"),
-            ("[[route]]\nprefix = \"86\"\n", "line 1: needs `legs` or `reject`"),
+            ("[[route]]\nprefix = \"86\"\n", "line 1: needs `legs`"),
             ("\n[[route]]\nprefix = \"+86\"\nreject = \"prohibited\"\n", "line 2: prefix \"+86\""),
             ("[[route]]\nprefix = \"86\"\nreject = \"because\"\n", "unknown variant `because`"),
             ("[[route]]\nprefix = \"86\"\nlegs = [{ pear = \"x\" }]\n", "unknown field `pear`"),
             ("[[route]]\nprefix = [", "TOML"),
+            ("[[route]]\nprefix = []\nhome = true\n", "at least one"),
+            ("[[route]]\nprefix = \"86\"\nhome = true\nreject = \"no-route\"\n", "keep one"),
+            ("[default]\nhome = false\n", "line 1: [default] needs"),
+            (
+                "[[route]]\nprefix = \"86\"\nlegs = [{ peer = \"x\", add = \"123456\" }]\n",
+                "line 1: the leg to \"x\" would make 21 octets",
+            ),
+            (
+                "[[route]]\nprefix = \"86\"\nhome = true\n\n[[route]]\nprefix = [\"49\", \"86\"]\naccounts = [\"a\"]\nhome = true\n",
+                "line 5: prefix \"86\" can never be reached here, since the route of line 1",
+            ),
+            (
+                "[[route]]\nprefix = \"86\"\nsources = [\"10*\"]\nhome = true\n[[route]]\nprefix = \"86\"\nsources = [\"1065\"]\nhome = true\n",
+                "line 5: prefix \"86\" can never be reached",
+            ),
+            ("[[route]]\nprefix = [\"86\", \"86\"]\nhome = true\n", "line 1: prefix \"86\" stands twice"),
         ] {
             let error = Policy::parse(document).unwrap_err();
             assert!(error.contains(expected), "{document:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_narrower_rule_may_stand_first() {
+        let document = "[[route]]\nprefix = \"86\"\naccounts = [\"a\"]\nhome = true\n\
+                        [[route]]\nprefix = \"86\"\naccounts = [\"a\", \"b\"]\nsources = [\"1*\"]\nhome = true\n\
+                        [[route]]\nprefix = \"86\"\nhome = true\n";
+        let policy = Policy::parse(document).unwrap();
+        let lines: Vec<_> = policy.rules[0].iter().map(|rule| rule.line).collect();
+        assert_eq!(lines, [1, 5, 10]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_policy_or_refused(text in "([\\[\\]{}=\",. \n#*+a-z0-9]|prefix|route|legs|peer|home|reject|true){0,80}") {
+            if let Err(refusal) = Policy::parse(&text) {
+                prop_assert!(!refusal.is_empty());
+            }
+        }
+
+        /// A rule that is refused as unreachable could never have decided.
+        #[test]
+        fn what_is_covered_never_decides(
+            first in rule(), second in rule(), account in "[ab]", source in "[12]{0,2}",
+        ) {
+            if first.covers(&second) && second.applies(&account, &source) {
+                prop_assert!(first.applies(&account, &source));
+            }
+        }
+    }
+
+    fn rule() -> impl Strategy<Value = Rule> {
+        let names = proptest::collection::vec("[ab]", 0..3);
+        let sources = proptest::collection::vec("[12]{0,2}\\*?", 0..3);
+        (names, sources).prop_map(|(accounts, sources)| Rule {
+            accounts,
+            sources,
+            line: 0,
+            target: Target { action: Action::Home, note: None },
+        })
     }
 }

@@ -1,7 +1,9 @@
 //! The default router: the longest prefix of the destination decides.
 
-use prefix_policy::{LegRule, Policy, Reject, Target};
-use switchyard_sdk::{Address, Decision, Leg, Message, RejectReason, Router, forward, pass, reject, tables};
+use prefix_policy::{Action, LegRule, Policy, Reject, Target};
+use switchyard_sdk::{
+    Address, Decision, Leg, Message, RejectReason, Router, forward, home, pass, reject, tables,
+};
 
 struct PrefixRouter {
     policy: Policy,
@@ -42,8 +44,17 @@ impl Router for PrefixRouter {
 }
 
 fn decide(target: &Target, message: &Message) -> Decision {
-    let decision = match target.reject {
-        Some(reason) => reject(match reason {
+    let decision = match &target.action {
+        Action::Forward(rules) => {
+            let legs: Vec<Leg> = rules.iter().filter_map(|rule| leg(rule, message)).collect();
+            if legs.is_empty() {
+                return reject(RejectReason::InvalidDestination)
+                    .because("the destination has too few or too many digits for every leg of its route");
+            }
+            forward(legs)
+        }
+        Action::Home => home(),
+        Action::Reject(reason) => reject(match reason {
             Reject::NoRoute => RejectReason::NoRoute,
             Reject::InvalidDestination => RejectReason::InvalidDestination,
             Reject::InvalidSource => RejectReason::InvalidSource,
@@ -51,7 +62,6 @@ fn decide(target: &Target, message: &Message) -> Decision {
             Reject::NotAuthorised => RejectReason::NotAuthorised,
             Reject::TryLater => RejectReason::TryLater,
         }),
-        None => forward(target.legs.iter().map(|rule| leg(rule, message)).collect()),
     };
     match &target.note {
         Some(note) => decision.because(note.as_str()),
@@ -59,23 +69,23 @@ fn decide(target: &Target, message: &Message) -> Decision {
     }
 }
 
-fn leg(rule: &LegRule, message: &Message) -> Leg {
-    let rewrites = rule.strip > 0 || !rule.add.is_empty() || rule.ton.is_some() || rule.npi.is_some();
-    let destination = rewrites.then(|| {
-        let old = &message.destination;
-        let kept = old.value.get(rule.strip..).unwrap_or_default();
-        Address {
+/// The leg for this message; nothing when it cannot show the destination in the form that the leg wants.
+fn leg(rule: &LegRule, message: &Message) -> Option<Leg> {
+    let old = &message.destination;
+    let destination = match rule.rewrites() {
+        true => Some(Address {
             ton: rule.ton.unwrap_or(old.ton),
             npi: rule.npi.unwrap_or(old.npi),
-            value: format!("{}{kept}", rule.add),
-        }
-    });
+            value: rule.destination(&old.value)?,
+        }),
+        false => None,
+    };
     let source = rule.source.as_ref().map(|value| Address {
         ton: message.source.ton,
         npi: message.source.npi,
         value: value.clone(),
     });
-    Leg {
+    Some(Leg {
         peer: rule.peer.clone(),
         rank: rule.rank,
         weight: rule.weight,
@@ -83,7 +93,7 @@ fn leg(rule: &LegRule, message: &Message) -> Leg {
         longest_wait: rule.longest_wait_ms,
         source,
         destination,
-    }
+    })
 }
 
 switchyard_sdk::export_router!(PrefixRouter);

@@ -1,118 +1,69 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A router is a type that implements [`Router`] and is named in [`export_router!`]:
+//! A plugin serves one hook. It is a type that implements one of four traits and is named in the macro that goes with it:
+//!
+//! | hook | trait | macro |
+//! |---|---|---|
+//! | where does a message go? | [`Router`] | [`export_router!`] |
+//! | who stands behind a number? | [`Resolver`] | [`export_resolver!`] |
+//! | what follows a failed attempt? | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
+//! | what does a message cost? | [`Biller`] | [`export_biller!`] |
 //!
 //! ```ignore
+//! use switchyard_sdk::{Decision, Message, Router, forward, leg};
+//!
 //! struct Everywhere { peer: String }
 //!
-//! impl switchyard_sdk::Router for Everywhere {
+//! impl Router for Everywhere {
 //!     fn configure(document: &str) -> Result<Self, String> {
 //!         Ok(Self { peer: document.trim().to_owned() })
 //!     }
-//!     fn route(&self, _message: &switchyard_sdk::Message) -> switchyard_sdk::Decision {
-//!         switchyard_sdk::forward(vec![switchyard_sdk::leg(&self.peer)])
+//!     fn route(&self, _message: &Message) -> Decision {
+//!         forward(vec![leg(&self.peer)]).because("everything goes there")
 //!     }
 //! }
 //!
 //! switchyard_sdk::export_router!(Everywhere);
 //! ```
 //!
-//! Build it for `wasm32-unknown-unknown` with `wasm-component-ld` as linker, or let `cargo xtask plugins` do so.
+//! What the host offers is in one module per capability: [`log`], [`clock`], [`tables`], [`counters`], [`peers`],
+//! [`body`], [`kv`], [`http`], [`hlr`]. A component imports only what it calls; a call that its world does not have (a
+//! router that calls [`http`]) makes a component that the host refuses.
+//!
+//! An instance is never called by two threads at once and never re-entered, but there are several instances: what one
+//! keeps in memory the others do not see. Counts belong into [`counters`], durable things into [`kv`].
+//!
+//! Build for `wasm32-unknown-unknown` with `wasm-component-ld` as linker, or let `cargo xtask plugins` do so.
+
+mod biller;
+#[doc(hidden)]
+pub mod bindings;
+mod delivery_policy;
+#[doc(hidden)]
+pub mod once;
+mod resolver;
+mod router;
+
+pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
+pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
+pub use bindings::router::switchyard::hooks::types::{Address, Message};
+pub use bindings::router::switchyard::hooks::{body, clock, counters, log, peers, tables};
+pub use delivery_policy::{
+    Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
+};
+pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
+pub use router::{Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, pass, reject};
 
 #[doc(hidden)]
-pub mod bindings {
-    wit_bindgen::generate!({
-        path: "../../wit/previous",
-        world: "router",
-        pub_export_macro: true,
-        export_macro_name: "export_component",
-        default_bindings_module: "switchyard_sdk::bindings",
-    });
-}
-
+pub use biller::Guest as BillerGuest;
 #[doc(hidden)]
-pub use bindings::exports::switchyard::hooks::routing::Guest as RoutingGuest;
-pub use bindings::switchyard::hooks::types::{Address, Decision, Leg, Message, RejectReason, Verdict};
-/// What the host offers: one module per capability.
-pub use bindings::switchyard::hooks::{body, clock, log, peers, tables};
+pub use delivery_policy::Guest as DeliveryPolicyGuest;
+#[doc(hidden)]
+pub use resolver::Guest as ResolverGuest;
+#[doc(hidden)]
+pub use router::Guest as RouterGuest;
 
-/// A routing plugin.
-pub trait Router: Sized {
-    /// Reads a policy document.
-    ///
-    /// # Errors
-    /// What is wrong with it, where, and what would be right.
-    fn configure(document: &str) -> Result<Self, String>;
-
-    /// Decides about one message.
-    fn route(&self, message: &Message) -> Decision;
-}
-
-/// A plain leg: rank 0, weight 1, no rewrite.
-#[must_use]
-pub fn leg(peer: &str) -> Leg {
-    Leg {
-        peer: peer.to_owned(),
-        rank: 0,
-        weight: 1,
-        cost: 0,
-        longest_wait: None,
-        source: None,
-        destination: None,
-    }
-}
-
-/// Hand the message to one of these.
-#[must_use]
-pub fn forward(legs: Vec<Leg>) -> Decision {
-    Decision { verdict: Verdict::Forward(legs), note: None }
-}
-
-/// Refuse the message.
-#[must_use]
-pub fn reject(reason: RejectReason) -> Decision {
-    Decision { verdict: Verdict::Reject(reason), note: None }
-}
-
-/// Let the next router decide.
-#[must_use]
-pub fn pass() -> Decision {
-    Decision { verdict: Verdict::Pass, note: None }
-}
-
-impl Decision {
-    /// The same decision, with a note for the trace.
-    #[must_use]
-    pub fn because(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
-        self
-    }
-}
-
-/// Makes a type the plugin's router.
-#[macro_export]
-macro_rules! export_router {
-    ($router:ty) => {
-        const _: () = {
-            // A plugin instance is never called by two threads at once, and never re-entered.
-            std::thread_local! {
-                static ROUTER: std::cell::RefCell<Option<$router>> = const { std::cell::RefCell::new(None) };
-            }
-            struct Exported;
-            impl $crate::RoutingGuest for Exported {
-                fn configure(document: String) -> Result<(), String> {
-                    let router = <$router as $crate::Router>::configure(&document)?;
-                    ROUTER.with(|place| *place.borrow_mut() = Some(router));
-                    Ok(())
-                }
-                fn route(message: $crate::Message) -> $crate::Decision {
-                    ROUTER.with(|place| match &*place.borrow() {
-                        Some(router) => $crate::Router::route(router, &message),
-                        None => $crate::pass(),
-                    })
-                }
-            }
-    $crate::bindings::export_component!(Exported with_types_in $crate::bindings);
-        };
-    };
+/// A span of time as the contract has it: whole milliseconds.
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use prefix_policy::Policy;
+use prefix_policy::{Action, Policy};
 
 fuzz_target!(|octets: &[u8]| {
     let Ok(text) = std::str::from_utf8(octets) else { return };
@@ -16,7 +16,9 @@ fuzz_target!(|octets: &[u8]| {
                 assert!(!rules.is_empty());
                 for rule in rules {
                     rule.applies("acme", "10655");
-                    assert!(rule.target.legs.is_empty() == rule.target.reject.is_some());
+                    if let Action::Forward(legs) = &rule.target.action {
+                        assert!(!legs.is_empty());
+                    }
                 }
             }
         }

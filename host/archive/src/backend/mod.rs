@@ -10,9 +10,11 @@ pub(crate) mod sqlite;
 
 use crate::error::Fault;
 use crate::measure::Sums;
+use crate::replay_source::Collected;
 use crate::row::Row;
 use crate::sql::{Bound, Cell, Dialect, Kind, Statement};
-use crate::{ArchiveError, Options};
+use crate::{ArchiveError, Options, RawBatch};
+use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Type};
@@ -58,6 +60,10 @@ pub(crate) trait Session: Send {
         statement: &'a Statement,
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
+
+    /// Reads rows for a replay: id, decision and, with `body`, body; until the batch is full.
+    fn scan<'a>(&'a mut self, statement: &'a Statement, body: bool)
+    -> BoxFuture<'a, Result<RawBatch, Fault>>;
 }
 
 /// The back end that a URL names.
@@ -189,6 +195,31 @@ where
     rows.iter()
         .map(|row| kinds.iter().enumerate().map(|(index, kind)| cell(row, index, *kind)).collect())
         .collect()
+}
+
+/// Runs a query for a replay.
+async fn scan<'c, DB, E>(on: E, statement: &Statement, body: bool) -> Result<RawBatch, sqlx::Error>
+where
+    DB: Database,
+    DB::Arguments: IntoArguments<DB>,
+    E: Executor<'c, Database = DB>,
+    for<'q> i64: Encode<'q, DB> + Decode<'q, DB> + Type<DB>,
+    for<'q> &'q str: Encode<'q, DB> + Type<DB>,
+    for<'q> &'q [u8]: Decode<'q, DB> + Type<DB>,
+    usize: ColumnIndex<DB::Row>,
+{
+    use sqlx::Row as _;
+    let arguments = arguments::<DB>(&statement.bound)?;
+    let mut rows = sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch(on);
+    let mut batch = Collected::new(body);
+    while let Some(row) = rows.try_next().await? {
+        let decision = row.try_get::<Option<&[u8]>, _>(1)?.unwrap_or_default();
+        let text = if body { row.try_get::<Option<&[u8]>, _>(2)?.unwrap_or_default() } else { &[] };
+        if !batch.push(row.try_get(0)?, decision, text) {
+            break;
+        }
+    }
+    Ok(batch.finish())
 }
 
 /// What an error of the driver means; `row` says whether the data base's own code blames a value.

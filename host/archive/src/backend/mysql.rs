@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, pieces, values};
-use crate::{ArchiveError, Options};
+use crate::{ArchiveError, Options, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::mysql::{
@@ -15,8 +15,10 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
 use std::str::FromStr;
 use tokio::sync::OnceCell;
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "messages", include_str!("../../migrations/mysql/0001_messages.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "messages", include_str!("../../migrations/mysql/0001_messages.sql")),
+    (2, "decisions", include_str!("../../migrations/mysql/0002_decisions.sql")),
+];
 
 /// Rows of one statement; few sizes, so that the server prepares few statements. To drop one costs 40 ms: the driver
 /// leaves Nagle's algorithm on, and a command without an answer (COM_STMT_CLOSE) holds up the next one.
@@ -114,6 +116,7 @@ impl Session for MySqlConnection {
                     for value in values(row) {
                         match value {
                             Value::Number(number) => arguments.add(number),
+                            Value::Maybe(number) => arguments.add(number),
                             Value::Text(text) => arguments.add(text),
                             Value::Octets(octets) => arguments.add(octets),
                         }
@@ -152,6 +155,14 @@ impl Session for MySqlConnection {
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        body: bool,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
+        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
     }
 }
 

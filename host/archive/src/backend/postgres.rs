@@ -1,11 +1,11 @@
 //! PostgreSQL.
 
 use super::{Backend, Blame, Session, Table, by_state, fault};
-use crate::Options;
 use crate::error::Fault;
 use crate::measure::Sums;
 use crate::row::Row;
 use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, values};
+use crate::{Options, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -13,8 +13,10 @@ use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
 use tokio::sync::OnceCell;
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "messages", include_str!("../../migrations/postgres/0001_messages.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "messages", include_str!("../../migrations/postgres/0001_messages.sql")),
+    (2, "decisions", include_str!("../../migrations/postgres/0002_decisions.sql")),
+];
 
 pub(crate) struct Postgres {
     options: PgConnectOptions,
@@ -109,6 +111,14 @@ impl Session for PgConnection {
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
+
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        body: bool,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
+        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
+    }
 }
 
 /// `COPY … FROM STDIN` costs the server about half of what an INSERT of the same rows does.
@@ -133,6 +143,9 @@ fn copied(rows: &[Row]) -> Result<Vec<u8>, Fault> {
                     field(&mut out, Some(&number.to_be_bytes()))?;
                 }
                 (_, Value::Number(number)) => field(&mut out, Some(&number.to_be_bytes()))?,
+                (_, Value::Maybe(number)) => {
+                    field(&mut out, number.map(i64::to_be_bytes).as_ref().map(|octets| &octets[..]))?;
+                }
                 (_, Value::Text(text)) => field(&mut out, text.map(str::as_bytes))?,
                 (_, Value::Octets(octets)) => field(&mut out, octets)?,
             }

@@ -1,24 +1,32 @@
 //! SQLite: one file beside the queues, the default.
 
 use super::{Backend, Blame, Session, Table, fault};
-use crate::Options;
 use crate::error::Fault;
 use crate::measure::Sums;
+use crate::replay_source::Collected;
 use crate::row::Row;
-use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
+use crate::sql::{Bound, COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
+use crate::{ArchiveError, Options, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use rusqlite::OpenFlags;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
+    (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
+];
+
+/// How long to wait for another writer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Rows of one statement: enough to make its cost small, and below SQLite's limit of 32,766 values.
 const ROWS: usize = 64;
@@ -37,7 +45,7 @@ impl Sqlite {
             // FULL: a message leaves the queues' own store once it is committed here, so a commit must survive a power
             // cut. NORMAL syncs the WAL at checkpoints only.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(10))
+            .busy_timeout(PATIENCE)
             // The two indexes on numbers are written at random places; their upper levels should stay in memory.
             .pragma("cache_size", "-65536")
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
@@ -84,7 +92,12 @@ impl Backend for Sqlite {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>> {
-        async { Ok(Box::new(self.connection().await?) as Box<dyn Session>) }.boxed()
+        async {
+            let connection = self.connection().await?;
+            let file = self.options.get_filename().to_owned();
+            Ok(Box::new(SqliteSession { connection, file, bulk: None }) as Box<dyn Session>)
+        }
+        .boxed()
     }
 
     fn select<'a>(
@@ -96,11 +109,47 @@ impl Backend for Sqlite {
     }
 }
 
-impl Session for SqliteConnection {
+/// A connection, and one more beside it for those who read much.
+struct SqliteSession {
+    connection: SqliteConnection,
+    file: PathBuf,
+    /// The driver's connections hand over row by row from a thread of their own, which costs five times what the reading
+    /// does (`cargo run --release -p replay --example pace`).
+    bulk: Option<rusqlite::Connection>,
+}
+
+/// Another connection to a file whose tables are up to date.
+fn open_for_reading(file: &Path) -> rusqlite::Result<rusqlite::Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Runs a query for a replay.
+fn scan(connection: &rusqlite::Connection, statement: &Statement, body: bool) -> rusqlite::Result<RawBatch> {
+    let bound = statement.bound.iter().map(|value| match value {
+        Bound::Number(number) => rusqlite::types::Value::from(*number),
+        Bound::Text(text) => rusqlite::types::Value::from(text.clone()),
+    });
+    let mut prepared = connection.prepare(&statement.sql)?;
+    let mut rows = prepared.query(rusqlite::params_from_iter(bound))?;
+    let mut batch = Collected::new(body);
+    while let Some(row) = rows.next()? {
+        let octets =
+            |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_bytes_or_null()?.unwrap_or_default());
+        if !batch.push(row.get(0)?, octets(1)?, if body { octets(2)? } else { &[] }) {
+            break;
+        }
+    }
+    Ok(batch.finish())
+}
+
+impl Session for SqliteSession {
     fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
         async {
             // IMMEDIATE: wait for another writer now, not in the middle with a snapshot that has grown old.
-            let mut transaction = self.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
+            let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
             for some in rows.chunks(ROWS) {
                 let mut arguments = SqliteArguments::default();
                 arguments.reserve(some.len() * COLUMNS.len(), 0);
@@ -108,6 +157,7 @@ impl Session for SqliteConnection {
                     for value in values(row) {
                         match value {
                             Value::Number(number) => arguments.add(number),
+                            Value::Maybe(number) => arguments.add(number),
                             Value::Text(text) => arguments.add(text),
                             Value::Octets(octets) => arguments.add(octets),
                         }
@@ -133,14 +183,17 @@ impl Session for SqliteConnection {
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
             // Nothing is under way: there is nothing to lose.
-            let _ = Connection::close(*self).await;
+            let _ = Connection::close(self.connection).await;
         }
         .boxed()
     }
 
     fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
         async move {
-            super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
+            super::execute(&mut self.connection, statement)
+                .await
+                .map(|result| result.rows_affected())
+                .map_err(meaning)
         }
         .boxed()
     }
@@ -150,7 +203,33 @@ impl Session for SqliteConnection {
         statement: &'a Statement,
         kinds: &'a [Kind],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
+        async move { super::select(&mut self.connection, statement, kinds).await.map_err(meaning) }.boxed()
+    }
+
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        body: bool,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
+        async move {
+            let (bulk, file, statement) = (self.bulk.take(), self.file.clone(), statement.clone());
+            let reading = tokio::task::spawn_blocking(move || {
+                let bulk = match bulk {
+                    Some(bulk) => bulk,
+                    None => open_for_reading(&file)?,
+                };
+                let batch = scan(&bulk, &statement, body)?;
+                Ok::<_, rusqlite::Error>((bulk, batch))
+            });
+            let down = |text: String| Fault::Down(ArchiveError::Database(text));
+            let (bulk, batch) = reading
+                .await
+                .map_err(|error| down(error.to_string()))?
+                .map_err(|error| down(error.to_string()))?;
+            self.bulk = Some(bulk);
+            Ok(batch)
+        }
+        .boxed()
     }
 }
 

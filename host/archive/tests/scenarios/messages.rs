@@ -1,12 +1,15 @@
 //! Messages to be archived, and a source that holds them.
 
-use archive::{BoxError, Direction, Parties, Source};
+use archive::{
+    ArchivedLeg, ArchivedMessage, ArchivedVerdict, BoxError, Direction, Parties, Price, PriceState, Source,
+};
 use bytes::Bytes;
 use model::{
-    Address, DecidedBy, Final, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    ReceiptRequest, Routed, Step, StepKind, Text, Timestamp, Verdict,
+    Address, Charge, DecidedBy, Final, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
+    Quote, ReceiptRequest, RejectReason, Routed, Step, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -93,6 +96,107 @@ pub fn finished(n: u64) -> Finished {
         steps,
     };
     (message, ended)
+}
+
+/// The `n`th message, routed and priced in every way that there is.
+pub fn decided(n: u64) -> Finished {
+    let (mut message, mut ended) = finished(n);
+    let at = |ms: u64| Timestamp(message.accepted_at.0 + ms);
+    let leg = |peer: u32, rank| Leg { rank, weight: 1 + (n % 5) as u16, ..Leg::to(PeerId(peer)) };
+    let routed = &mut message.routed;
+    routed.verdict = match n % 6 {
+        0 => Verdict::Forward(vec![leg(2, 0)]),
+        1 => Verdict::Forward(vec![leg(3, 0), leg(2, 0), leg(3, 200)]),
+        2 => Verdict::Forward(vec![Leg {
+            cost: 35_000,
+            longest_wait: Some(Duration::from_secs(90)),
+            source: Some(Address::new(5, 0, b"Caf\xe9")),
+            destination: Some(Address::international("4930123456")),
+            ..leg(2, 1)
+        }]),
+        3 => Verdict::Forward(vec![Leg {
+            resolve: true,
+            imsi: Some(model::Imsi(model::AddressBytes::from_slice(b"262011234567890"))),
+            ..leg(3, 0)
+        }]),
+        4 => Verdict::Hold(at(3_600_000)),
+        _ => Verdict::Reject(RejectReason::Prohibited),
+    };
+    routed.seen = n.is_multiple_of(4).then(|| vec![n as u8; (n % 300) as usize].into());
+    let charge = (!n.is_multiple_of(5)).then(|| Charge {
+        account: NAMES[(n % 2) as usize].into(),
+        amount: 1_000 * n,
+        keep_on_failure: n.is_multiple_of(2),
+        settle: false,
+    });
+    let paid = !n.is_multiple_of(3);
+    if let Some(charge) = &charge {
+        let amount = charge.amount;
+        let kind = if paid { StepKind::Charged { amount } } else { StepKind::Refunded { amount } };
+        ended.steps.push(Step { at: ended.at, kind });
+    }
+    let by = Arc::new(DecidedBy { plugin: "prepaid".into(), version: "ba9876543210".into() });
+    routed.quote =
+        (!n.is_multiple_of(7)).then(|| Box::new(Quote { charge, by, note: Some("a tariff".into()) }));
+    message.service_type = if n.is_multiple_of(9) { Bytes::from_static(b"CMT") } else { Bytes::new() };
+    message.text.udhi = n.is_multiple_of(8);
+    (message, ended)
+}
+
+/// What the archive should give a replay.
+pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
+    let name = |id: PeerId| Arc::from(NAMES[id.0 as usize]);
+    let routed = &message.routed;
+    ArchivedMessage {
+        id: message.id,
+        accepted_at: message.accepted_at,
+        decided_at: if matches!(routed.verdict, Verdict::Reject(_)) { ended.at } else { message.accepted_at },
+        origin: name(message.origin),
+        source: message.source.clone(),
+        destination: message.destination.clone(),
+        service_type: SmallVec::from_slice(&message.service_type),
+        data_coding: message.text.data_coding,
+        priority: message.priority.level(),
+        length: message.text.octets.len() as u32,
+        udhi: message.text.udhi,
+        receipts: message.receipts,
+        body: body.then(|| message.text.octets.clone()),
+        verdict: match &routed.verdict {
+            Verdict::Forward(legs) => ArchivedVerdict::Forward(
+                legs.iter()
+                    .map(|leg| ArchivedLeg {
+                        peer: name(leg.peer),
+                        rank: leg.rank,
+                        weight: leg.weight,
+                        cost: leg.cost,
+                        longest_wait: leg.longest_wait,
+                        source: leg.source.clone(),
+                        destination: leg.destination.clone(),
+                        resolve: leg.resolve,
+                    })
+                    .collect(),
+            ),
+            Verdict::Hold(until) => ArchivedVerdict::Hold(*until),
+            Verdict::Reject(reason) => ArchivedVerdict::Reject(*reason),
+        },
+        price: routed.quote.as_ref().map(|quote| {
+            let paid = ended.steps.iter().any(|step| matches!(step.kind, StepKind::Charged { .. }));
+            Box::new(Price {
+                account: quote.charge.as_ref().map(|charge| charge.account.clone()),
+                amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
+                keep_on_failure: quote.charge.as_ref().is_some_and(|charge| charge.keep_on_failure),
+                state: match quote.charge {
+                    None => PriceState::Free,
+                    Some(_) if paid => PriceState::Captured,
+                    Some(_) => PriceState::Refunded,
+                },
+                by: quote.by.clone(),
+            })
+        }),
+        seen: routed.seen.as_ref().map(|seen| Bytes::copy_from_slice(seen)),
+        routed: true,
+        lacking: None,
+    }
 }
 
 /// What the archive should say of its direction.

@@ -1,5 +1,5 @@
 use super::State;
-use crate::bindings::switchyard::hooks::body::Host;
+use crate::bindings::host::switchyard::hooks::body::Host;
 
 impl Host for State {
     fn octets(&mut self) -> Vec<u8> {

@@ -1,5 +1,5 @@
 use super::State;
-use crate::bindings::switchyard::hooks::log::{Host, Level};
+use crate::bindings::host::switchyard::hooks::log::{Host, Level};
 
 /// Lines per call, and octets per line; what is over is left out, so that a talkative plugin fills no disk.
 pub(crate) const LINES: u32 = 16;
@@ -10,14 +10,15 @@ impl Host for State {
         if self.log_lines == 0 {
             return;
         }
+        let Some(left_out) = self.label.lines.take(crate::hooks::wall()) else { return };
         self.log_lines -= 1;
-        let plugin = &*self.plugin;
+        let (plugin, version) = (&*self.label.plugin, &*self.label.version);
         let text: String = text.chars().filter(|c| !c.is_control()).take(OCTETS).collect();
         match level {
-            Level::Debug => tracing::debug!(plugin, text, "plugin says"),
-            Level::Info => tracing::info!(plugin, text, "plugin says"),
-            Level::Warn => tracing::warn!(plugin, text, "plugin says"),
-            Level::Error => tracing::error!(plugin, text, "plugin says"),
+            Level::Debug => tracing::debug!(plugin, version, left_out, text, "plugin says"),
+            Level::Info => tracing::info!(plugin, version, left_out, text, "plugin says"),
+            Level::Warn => tracing::warn!(plugin, version, left_out, text, "plugin says"),
+            Level::Error => tracing::error!(plugin, version, left_out, text, "plugin says"),
         }
     }
 }

@@ -2,34 +2,132 @@
 
 mod body;
 mod clock;
+mod counters;
+mod hlr;
+pub(crate) mod http;
+mod kv;
 pub(crate) mod log;
 pub(crate) mod peers;
+mod previous;
 pub(crate) mod tables;
 
+use crate::seen::Seen;
+use crate::{Binding, HookError};
 use bytes::Bytes;
+use capabilities::{Counters, Fetch, FetchLimits, Grant, Hlr, LogBudget, LogBudgets, Shelf, Space, Values};
 use model::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 use wasmtime::StoreLimits;
+
+/// What the house has to give. A harness gives its own.
+pub struct Powers {
+    /// The states of peers.
+    pub board: Arc<peers::Board>,
+    /// Sliding windows.
+    pub counters: Arc<Counters>,
+    /// The plugins' durable store.
+    pub values: Arc<dyn Values>,
+    /// The way out by HTTP.
+    pub fetch: Arc<dyn Fetch>,
+    /// The appliance's tables.
+    pub shelf: Arc<Shelf>,
+    /// The home location register.
+    pub hlr: Arc<dyn Hlr>,
+    /// How much plugins may write to the log.
+    pub lines: LogBudgets,
+}
+
+/// What the instances of one generation have in common.
+pub(crate) struct Label {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) version: Arc<str>,
+    /// Its counters: the plugin's, or its own while it is in shadow.
+    pub(crate) space: Arc<Space>,
+    pub(crate) grants: crate::Grants,
+    /// Where it may go by HTTP.
+    pub(crate) places: capabilities::Grants,
+    pub(crate) lines: Arc<LogBudget>,
+}
+
+impl Label {
+    pub(crate) fn new(binding: &Binding, aside: bool, powers: &Powers) -> Result<Self, HookError> {
+        let grants = &binding.grants;
+        let places = grants
+            .http
+            .iter()
+            .map(|place| Grant::parse(place).map_err(|error| HookError::BadGrant(error.to_string())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let limits = FetchLimits {
+            time_out: Duration::from_millis(grants.http_timeout_ms),
+            answer: grants.http_answer,
+            ..FetchLimits::default()
+        };
+        let space = if aside { format!("{}#shadow", binding.plugin) } else { binding.plugin.clone() };
+        Ok(Self {
+            plugin: binding.plugin.as_str().into(),
+            version: binding.version.as_str().into(),
+            space: powers.counters.space(&space),
+            grants: grants.clone(),
+            places: capabilities::Grants { places, limits },
+            lines: powers.lines.of(&binding.plugin),
+        })
+    }
+}
 
 /// What the host keeps for one instance.
 pub(crate) struct State {
     pub(crate) limits: StoreLimits,
-    /// For the log.
-    pub(crate) plugin: Arc<str>,
+    pub(crate) label: Arc<Label>,
+    pub(crate) powers: Arc<Powers>,
     /// When the call began.
     pub(crate) now: Timestamp,
-    /// The destination of the message that is being routed, as digits.
+    /// The destination of the message at hand, as digits.
     pub(crate) destination: tables::Digits,
-    /// The text of the message that is being routed.
+    /// The text of the message at hand.
     pub(crate) body: Bytes,
-    pub(crate) board: Arc<peers::Board>,
     pub(crate) tables: Arc<tables::Tables>,
-    /// `configure` is running: tables may be filled.
+    /// `configure` is running: tables may be filled and opened.
     pub(crate) configuring: bool,
     /// Set when a deadline is first looked at: what the thread had run by then.
     pub(crate) looked: Option<crate::patience::Look>,
     /// Log lines that this call may still write.
     pub(crate) log_lines: u32,
+    /// HTTP requests that this call may still make.
+    pub(crate) fetches: u32,
+    /// The call may wait for others.
+    pub(crate) may_fetch: bool,
+    pub(crate) seen: Seen,
+    /// Where the fixed sequence of numbers stands, for guests that want chance and are not granted it.
+    pub(crate) sequence: u64,
 }
 
-impl crate::bindings::switchyard::hooks::types::Host for State {}
+impl State {
+    pub(crate) fn new(
+        limits: StoreLimits,
+        label: Arc<Label>,
+        powers: Arc<Powers>,
+        tables: Arc<tables::Tables>,
+    ) -> Self {
+        Self {
+            limits,
+            label,
+            powers,
+            now: Timestamp(0),
+            destination: tables::Digits::NONE,
+            body: Bytes::new(),
+            tables,
+            configuring: true,
+            looked: None,
+            log_lines: log::LINES,
+            fetches: 0,
+            may_fetch: false,
+            seen: Seen::Off,
+            sequence: 0,
+        }
+    }
+}
+
+impl crate::bindings::router::switchyard::hooks::types::Host for State {}
+impl crate::bindings::delivery::switchyard::hooks::types::Host for State {}
+impl crate::bindings::biller::switchyard::hooks::types::Host for State {}

@@ -1,5 +1,6 @@
 use super::State;
-use crate::bindings::switchyard::hooks::peers::{Host, PeerState as WitState};
+use crate::bindings::host::switchyard::hooks::peers::{Host, PeerState as WitState};
+use crate::seen::Asked;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 
@@ -23,9 +24,30 @@ impl Board {
     }
 }
 
+/// On record: nothing, or 4 links, 8 queued.
+fn read(octets: &[u8]) -> Option<PeerState> {
+    let (links, queued) = octets.split_first_chunk::<4>()?;
+    Some(PeerState { links: u32::from_le_bytes(*links), queued: u64::from_le_bytes(queued.try_into().ok()?) })
+}
+
+impl State {
+    pub(super) fn peer_state(&mut self, peer: &str) -> Option<PeerState> {
+        if let Some(then) = self.seen.recall(Asked::Peer, &[peer.as_bytes()]) {
+            return read(&then);
+        }
+        let state = self.powers.board.0.load().get(peer).copied();
+        let mut octets = Vec::new();
+        if let Some(state) = state {
+            octets.extend_from_slice(&state.links.to_le_bytes());
+            octets.extend_from_slice(&state.queued.to_le_bytes());
+        }
+        self.seen.note(Asked::Peer, &[peer.as_bytes()], &octets);
+        state
+    }
+}
+
 impl Host for State {
     fn state(&mut self, peer: String) -> Option<WitState> {
-        let states = self.board.0.load();
-        states.get(&peer).map(|state| WitState { links: state.links, queued: state.queued })
+        self.peer_state(&peer).map(|state| WitState { links: state.links, queued: state.queued })
     }
 }

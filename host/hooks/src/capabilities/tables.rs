@@ -1,5 +1,6 @@
 use super::State;
-use crate::bindings::switchyard::hooks::tables::{Found, Host, Row};
+use crate::bindings::host::switchyard::hooks::tables::{Found, FoundText, Host, Row};
+use crate::seen::Asked;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -91,10 +92,19 @@ impl Digits {
     }
 }
 
-/// The tables of one generation of a plugin, shared by its instances.
+/// A table that a generation has a handle for.
+#[derive(Debug)]
+enum Handle {
+    /// Its own.
+    Own(Arc<PrefixTable>),
+    /// One of the appliance's: what is in it may be replaced at any time.
+    House(capabilities::Slot),
+}
+
+/// The tables of one generation of a plugin, shared by its instances. A handle is a place in the list.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    tables: RwLock<Vec<(String, Arc<PrefixTable>)>>,
+    tables: RwLock<Vec<(String, Handle)>>,
     /// Rows that all tables together may have.
     limit: usize,
 }
@@ -107,10 +117,17 @@ impl Tables {
     fn define(&self, name: String, rows: &[Row]) -> Result<u32, String> {
         let mut tables = self.tables.write();
         // Every instance is configured with the same document: the first one fills the table, the others find it.
-        if let Some(index) = tables.iter().position(|(known, _)| *known == name) {
+        let own = |(known, handle): &(String, Handle)| *known == name && matches!(handle, Handle::Own(_));
+        if let Some(index) = tables.iter().position(own) {
             return u32::try_from(index).map_err(|_| "too many tables".to_owned());
         }
-        let held: usize = tables.iter().map(|(_, table)| table.len()).sum();
+        let held: usize = tables
+            .iter()
+            .map(|(_, handle)| match handle {
+                Handle::Own(table) => table.len(),
+                Handle::House(_) => 0,
+            })
+            .sum();
         if held + rows.len() > self.limit {
             return Err(format!(
                 "{} rows are more than the {} that the binding allows",
@@ -123,10 +140,46 @@ impl Tables {
             table.insert(&row.key, row.value)?;
         }
         let index = u32::try_from(tables.len()).map_err(|_| "too many tables".to_owned())?;
-        tables.push((name, Arc::new(table)));
+        if tables.len() >= HANDLES {
+            return Err(format!("more than {HANDLES} tables"));
+        }
+        tables.push((name, Handle::Own(Arc::new(table))));
         Ok(index)
     }
+
+    fn open(&self, name: String, place: capabilities::Slot) -> Result<u32, String> {
+        let mut tables = self.tables.write();
+        let house = |(known, handle): &(String, Handle)| *known == name && matches!(handle, Handle::House(_));
+        let index = match tables.iter().position(house) {
+            Some(index) => index,
+            None if tables.len() >= HANDLES => return Err(format!("more than {HANDLES} tables")),
+            None => {
+                tables.push((name, Handle::House(place)));
+                tables.len() - 1
+            }
+        };
+        u32::try_from(index).map_err(|_| "too many tables".to_owned())
+    }
+
+    /// Looks something up in an own table.
+    fn with_own<T>(&self, table: u32, look: impl FnOnce(&PrefixTable) -> Option<T>) -> Option<T> {
+        match self.tables.read().get(table as usize)? {
+            (_, Handle::Own(table)) => look(table),
+            (_, Handle::House(_)) => None,
+        }
+    }
+
+    /// A table of the appliance's, with its name.
+    fn house(&self, table: u32) -> Option<(String, capabilities::Slot)> {
+        match self.tables.read().get(table as usize)? {
+            (name, Handle::House(place)) => Some((name.clone(), place.clone())),
+            (_, Handle::Own(_)) => None,
+        }
+    }
 }
+
+/// Tables that one plugin may have handles for.
+const HANDLES: usize = 64;
 
 impl Host for State {
     fn define_prefixes(&mut self, name: String, rows: Vec<Row>) -> Result<u32, String> {
@@ -137,15 +190,61 @@ impl Host for State {
     }
 
     fn longest_prefix(&mut self, table: u32, key: String) -> Option<Found> {
-        let tables = self.tables.tables.read();
-        let (value, length) = tables.get(table as usize)?.1.longest(&key)?;
+        let (value, length) = self.tables.with_own(table, |table| table.longest(&key))?;
         Some(Found { length, value })
     }
 
     fn match_destination(&mut self, table: u32, digits: u32) -> Option<Found> {
-        let tables = self.tables.tables.read();
-        let (value, length) = tables.get(table as usize)?.1.longest_of(self.destination, digits)?;
+        let (value, length) =
+            self.tables.with_own(table, |table| table.longest_of(self.destination, digits))?;
         Some(Found { length, value })
+    }
+
+    fn open(&mut self, name: String) -> Result<u32, String> {
+        if !self.configuring {
+            return Err("tables are opened while the plugin is configured, and at no other time".to_owned());
+        }
+        if !self.label.grants.tables.contains(&name) {
+            return Err(format!("the binding does not grant table {name:?}: add it to grants.tables"));
+        }
+        match self.powers.shelf.place(&name) {
+            Some(place) => self.tables.open(name, place),
+            None => Err(format!("there is no table {name:?}: upload it with PUT /v1/tables/{name}")),
+        }
+    }
+
+    fn get(&mut self, table: u32, key: String) -> Option<String> {
+        let (name, place) = self.tables.house(table)?;
+        let asked = [name.as_bytes(), key.as_bytes()];
+        if let Some(then) = self.seen.recall(Asked::Table, &asked) {
+            return then.split_first().map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        }
+        let found = place.read(|table| table.get(&key).map(str::to_owned)).flatten();
+        // Nothing found is an empty answer; a value has a one in front of it.
+        let answer = found.as_ref().map_or_else(Vec::new, |value| [&[1], value.as_bytes()].concat());
+        self.seen.note(Asked::Table, &asked, &answer);
+        found
+    }
+
+    fn get_prefix(&mut self, table: u32, key: String) -> Option<FoundText> {
+        let (name, place) = self.tables.house(table)?;
+        let asked = [name.as_bytes(), key.as_bytes()];
+        if let Some(then) = self.seen.recall(Asked::Prefix, &asked) {
+            let (length, value) = then.split_first()?;
+            return Some(FoundText {
+                length: u32::from(*length),
+                value: String::from_utf8_lossy(value).into_owned(),
+            });
+        }
+        let longest = |table: &capabilities::Table| {
+            table.longest(&key).map(|(length, value)| (length, value.to_owned()))
+        };
+        let found = place.read(longest).flatten();
+        let answer = found.as_ref().map_or_else(Vec::new, |(length, value)| {
+            [&[u8::try_from(*length).unwrap_or(u8::MAX)], value.as_bytes()].concat()
+        });
+        self.seen.note(Asked::Prefix, &asked, &answer);
+        found.map(|(length, value)| FoundText { length, value })
     }
 }
 

@@ -3,7 +3,11 @@
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use hooks::{Binding, Board, Hooks, HooksOptions};
+use capabilities::{
+    CounterOptions, Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response,
+    Shelf, ShelfOptions, TableHlr,
+};
+use hooks::{Binding, Board, Hooks, HooksOptions, Powers};
 use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
 use model::{Routed, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
@@ -34,8 +38,31 @@ pub fn guest(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("guest {}: {error}", path.display()))
 }
 
+/// No way out: what the tests of other systems replace.
+pub struct Offline;
+
+impl Fetch for Offline {
+    fn fetch(&self, _: &str, _: &Grants, _: Request) -> Result<Response, FetchFailure> {
+        Err(FetchFailure::Unreachable("offline".to_owned()))
+    }
+}
+
+/// What plugins are given in tests.
+pub fn powers(folder: &Path) -> Powers {
+    let shelf = Arc::new(Shelf::open(&folder.join("tables"), ShelfOptions::default()).unwrap());
+    Powers {
+        board: Arc::new(Board::default()),
+        counters: Arc::new(Counters::new(CounterOptions::default())),
+        values: Arc::new(MemoryValues::default()),
+        fetch: Arc::new(Offline),
+        hlr: Arc::new(TableHlr::new(shelf.clone())),
+        shelf,
+        lines: LogBudgets::default(),
+    }
+}
+
 pub struct House {
-    pub hooks: Hooks,
+    pub hooks: Arc<Hooks>,
     pub directory: Arc<ArcSwap<Directory>>,
     pub folder: TempDir,
 }
@@ -48,9 +75,9 @@ pub fn directory() -> Arc<ArcSwap<Directory>> {
     Arc::new(ArcSwap::from_pointee(directory))
 }
 
-pub fn open(folder: &Path) -> Hooks {
+pub fn open(folder: &Path) -> Arc<Hooks> {
     let options = HooksOptions { memory: 64 << 20, instances: 64, ..HooksOptions::default() };
-    Hooks::open(folder, options, directory(), Arc::new(Board::default())).unwrap()
+    Hooks::open(folder, options, directory(), powers(folder)).unwrap()
 }
 
 impl House {
@@ -62,7 +89,7 @@ impl House {
 
     /// Uploads a guest, and binds it to a policy document.
     pub fn binding(&self, guest_name: &str, policy: &str) -> Binding {
-        let version = self.hooks.upload(guest_name, &guest(guest_name)).unwrap().version;
+        let version = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap().version;
         Binding::new(guest_name, &version, policy)
     }
 

@@ -1,14 +1,15 @@
 //! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
 
 mod business;
+pub(crate) mod plugins;
 mod read;
 mod sgip;
 
 use self::business::{Archive, Door};
+use self::plugins::Plugins;
 use crate::opt_out::Keywords;
 use doors::SourceRules;
 use engine::{PeerSettings, Settings, Uncertainty};
-use hooks::{InstanceUse, OnFault};
 use links::{
     AccountOptions, BindMode, BindModes, ClientTls, GatewayOptions, ListenerOptions, LongText, MessageIdForm,
     PeerOptions, Secret, ServerTls, SgipListenerOptions,
@@ -58,7 +59,7 @@ pub(crate) struct Config {
     pub(crate) accounts: Vec<Account>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) gateways: Vec<Gateway>,
-    pub(crate) router: Router,
+    pub(crate) plugins: Plugins,
     pub(crate) business: Option<Door>,
     pub(crate) archive: Archive,
     pub(crate) opt_out: Vec<Keywords>,
@@ -89,21 +90,6 @@ pub(crate) struct Gateway {
     pub(crate) links: GatewayOptions,
     pub(crate) queue: PeerSettings,
     pub(crate) default_account: Option<String>,
-}
-
-/// The first binding of the routing hook.
-#[derive(Debug)]
-pub(crate) struct Router {
-    pub(crate) plugin: String,
-    pub(crate) component: Option<PathBuf>,
-    pub(crate) policy: Option<PathBuf>,
-    pub(crate) on_fault: OnFault,
-    pub(crate) memory: usize,
-    pub(crate) deadline: Duration,
-    pub(crate) instance: InstanceUse,
-    pub(crate) hold: Duration,
-    /// A constant route instead of a plugin: for the benchmark.
-    pub(crate) native: Option<String>,
 }
 
 /// Peers and accounts have their numbers only once the store has given them; until then they all have this one.
@@ -187,7 +173,7 @@ impl Config {
         let business = root.has("business").then(|| business::door(&root.section("business")));
         let archive = business::archive(&root.section("archive"), &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
-        let router = router(&root.section("router"), base);
+        let plugins = Plugins::read(root, base);
         let config = Self {
             name,
             data,
@@ -203,7 +189,7 @@ impl Config {
             accounts,
             peers,
             gateways,
-            router,
+            plugins,
             business,
             archive,
             opt_out,
@@ -257,15 +243,10 @@ impl Config {
                 section.wrong("default-account", format!("{account:?} is no [[account]]; there are: {list}"));
             }
         }
-        let router = root.section("router");
-        let target = match &self.router.on_fault {
-            OnFault::Peer(peer) => Some(("on-fault", peer)),
-            OnFault::Hold | OnFault::Reject => None,
-        };
-        let native = self.router.native.as_ref().map(|peer| ("native", peer));
-        for (key, peer) in target.into_iter().chain(native) {
-            if !seen.contains_key(peer.as_str()) {
-                router.wrong(key, format!("{peer:?} is no [[peer]], no [[gateway]] and no [[account]]"));
+        for (section, key, peer) in self.plugins.peers() {
+            if !seen.contains_key(peer) {
+                let what = format!("{peer:?} is no [[peer]], no [[gateway]] and no [[account]]");
+                root.section(section).wrong(key, what);
             }
         }
     }
@@ -600,34 +581,6 @@ fn peer(section: &Section<'_>, base: &Path) -> Peer {
     let default_account = section.text("default-account");
     section.finish();
     Peer { links, queue, group, default_account }
-}
-
-fn router(section: &Section<'_>, base: &Path) -> Router {
-    let native = section.text("native");
-    let component = section.text("component").map(|path| existing(section, "component", base, &path));
-    let policy = section.text("policy").map(|path| existing(section, "policy", base, &path));
-    let on_fault = match section.text("on-fault").as_deref() {
-        None | Some("hold") => OnFault::Hold,
-        Some("reject") => OnFault::Reject,
-        Some(peer) => OnFault::Peer(peer.to_owned()),
-    };
-    let router = Router {
-        plugin: section.text("plugin").unwrap_or_else(|| "prefix-router".to_owned()),
-        component,
-        policy,
-        on_fault,
-        memory: section.size("memory", 16 << 20) as usize,
-        deadline: Duration::from_millis(section.number("deadline-ms", 20, 1..=10_000)),
-        instance: section.choice(
-            "instance",
-            InstanceUse::Warm,
-            &[("warm", InstanceUse::Warm), ("per-call", InstanceUse::PerCall)],
-        ),
-        hold: section.duration("hold", Duration::from_secs(30)),
-        native,
-    };
-    section.finish();
-    router
 }
 
 #[cfg(test)]

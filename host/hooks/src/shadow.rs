@@ -1,0 +1,171 @@
+//! What a candidate would have answered, beside what was answered.
+
+use crate::chain::{Chain, Ended};
+use crate::generation::Memory;
+use crate::steward::Alarm;
+use crate::worlds::World;
+use arc_swap::ArcSwap;
+use model::{Directory, Timestamp};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+/// Questions that may wait for a candidate in shadow; what is beyond is not compared, and counted.
+const WAITING: usize = 4_096;
+
+/// Kinds of difference that are told apart, and samples of each.
+const GROUPS: usize = 200;
+const SAMPLES: usize = 5;
+
+/// Questions that differed in the same way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What was answered.
+    pub from: String,
+    /// What the candidate would have answered.
+    pub to: String,
+    /// How often.
+    pub count: u64,
+    /// Some of the questions, numbers hidden.
+    pub samples: Vec<String>,
+}
+
+/// How a candidate in shadow compares.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Questions that both answered.
+    pub compared: u64,
+    /// Of these, with the same answer.
+    pub same: u64,
+    /// With another.
+    pub different: u64,
+    /// Questions that were not compared because the candidate was too slow.
+    pub skipped: u64,
+    /// What differed, most frequent first.
+    pub differences: Vec<Difference>,
+}
+
+struct Item<W: World> {
+    question: W::Owned,
+    now: Timestamp,
+    seen: Option<Box<[u8]>>,
+    /// `None`: the live chain failed, or nobody decided.
+    live: Option<W::Answer>,
+}
+
+/// A candidate in shadow: a thread of its own asks it, so that nobody waits for it.
+pub(crate) struct Shadow<W: World> {
+    queue: SyncSender<Item<W>>,
+    compared: Arc<Compared>,
+}
+
+#[derive(Default)]
+struct Compared {
+    compared: AtomicU64,
+    same: AtomicU64,
+    skipped: AtomicU64,
+    groups: Mutex<BTreeMap<(String, String), (u64, Vec<String>)>>,
+}
+
+impl<W: World> Shadow<W> {
+    pub(crate) fn start(
+        chain: Chain<W>,
+        directory: Arc<ArcSwap<Directory>>,
+        alarm: Alarm,
+    ) -> std::io::Result<Self> {
+        let (queue, questions) = sync_channel::<Item<W>>(WAITING);
+        let compared = Arc::new(Compared::default());
+        let counts = compared.clone();
+        // It ends when the candidate is dropped, and the queue with it.
+        std::thread::Builder::new().name(format!("shadow-{}", W::HOOK.name())).spawn(move || {
+            crate::compile::give_way();
+            for item in questions {
+                let question = W::lend(&item.question);
+                // What the live chain saw is what the candidate is to see, where it asks the same.
+                let memory = item.seen.as_deref().map_or(Memory::Forget, Memory::Recall);
+                let answer = match chain.ask(question, item.now, memory, &alarm) {
+                    Ended::Decided(judged, _) => Ok(judged.answer),
+                    Ended::Fault(fault, _) => Err(format!("fault ({})", fault.kind.name())),
+                    Ended::Nobody => Err("nobody decides".to_owned()),
+                };
+                counts.compare::<W>(item.live.as_ref(), answer.as_ref(), question, &directory.load());
+            }
+        })?;
+        Ok(Self { queue, compared })
+    }
+
+    /// Gives the candidate a question, unless too many wait already.
+    pub(crate) fn ask(
+        &self,
+        question: W::Question<'_>,
+        now: Timestamp,
+        seen: Option<&[u8]>,
+        live: Option<W::Answer>,
+    ) {
+        let item = Item { question: W::own(question), now, seen: seen.map(Into::into), live };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(item) {
+            self.compared.skipped.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn comparison(&self) -> Comparison {
+        let counts = &self.compared;
+        let (compared, same) = (counts.compared.load(Relaxed), counts.same.load(Relaxed));
+        let mut differences: Vec<Difference> = counts
+            .groups
+            .lock()
+            .iter()
+            .map(|((from, to), (count, samples))| Difference {
+                from: from.clone(),
+                to: to.clone(),
+                count: *count,
+                samples: samples.clone(),
+            })
+            .collect();
+        differences.sort_by_key(|difference| std::cmp::Reverse(difference.count));
+        Comparison {
+            compared,
+            same,
+            different: compared.saturating_sub(same),
+            skipped: counts.skipped.load(Relaxed),
+            differences,
+        }
+    }
+}
+
+impl Compared {
+    fn compare<W: World>(
+        &self,
+        live: Option<&W::Answer>,
+        candidate: Result<&W::Answer, &String>,
+        question: W::Question<'_>,
+        directory: &Directory,
+    ) {
+        let same = match (live, candidate) {
+            (Some(one), Ok(other)) => W::same(one, other),
+            _ => false,
+        };
+        if same {
+            self.same.fetch_add(1, Relaxed);
+        } else {
+            let from = live.map_or_else(|| "no decision".to_owned(), |answer| W::words(answer, directory));
+            let to = candidate.map_or_else(Clone::clone, |answer| W::words(answer, directory));
+            let mut groups = self.groups.lock();
+            let room = groups.len() < GROUPS;
+            let key = if room || groups.contains_key(&(from.clone(), to.clone())) {
+                (from, to)
+            } else {
+                ("other".to_owned(), "other".to_owned())
+            };
+            let (count, samples) = groups.entry(key).or_default();
+            *count += 1;
+            if samples.len() < SAMPLES {
+                samples.push(W::sample(question, directory));
+            }
+        }
+        self.compared.fetch_add(1, Relaxed);
+    }
+}

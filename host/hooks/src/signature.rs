@@ -1,0 +1,79 @@
+//! Signed plugins: ed25519 over the component's octets.
+
+use crate::HookError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signature, VerifyingKey};
+
+/// A key whose signatures are trusted.
+#[derive(Debug, Clone)]
+pub struct TrustedKey {
+    /// Whose it is.
+    pub name: String,
+    key: VerifyingKey,
+}
+
+impl TrustedKey {
+    /// Reads the base64 form of the 32 octets of an ed25519 public key.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn new(name: &str, base64: &str) -> Result<Self, HookError> {
+        let bad = || HookError::BadKey(name.to_owned());
+        let octets = STANDARD.decode(base64.trim()).map_err(|_| bad())?;
+        let octets: [u8; 32] = octets.try_into().map_err(|_| bad())?;
+        let key = VerifyingKey::from_bytes(&octets).map_err(|_| bad())?;
+        Ok(Self { name: name.to_owned(), key })
+    }
+}
+
+/// Whom the appliance trusts, and whether it takes anything else.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// Keys.
+    pub keys: Vec<TrustedKey>,
+    /// Nothing without a signature of one of them is taken.
+    pub required: bool,
+}
+
+impl Trust {
+    /// Who signed a component. A signature that is there must be right, whether one is required or not.
+    pub(crate) fn judge(&self, octets: &[u8], signature: Option<&str>) -> Result<Option<String>, HookError> {
+        let Some(signature) = signature else {
+            return if self.required { Err(HookError::Unsigned) } else { Ok(None) };
+        };
+        let read = STANDARD.decode(signature.trim()).ok();
+        let read = read.and_then(|octets| Signature::from_slice(&octets).ok());
+        let Some(read) = read else { return Err(HookError::BadSignature("it is not base64 of 64 octets")) };
+        let signer = self.keys.iter().find(|trusted| trusted.key.verify_strict(octets, &read).is_ok());
+        match signer {
+            Some(signer) => Ok(Some(signer.name.clone())),
+            None if self.keys.is_empty() && !self.required => Ok(None),
+            None => Err(HookError::BadSignature("it is of no trusted key, or of another component")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ed25519_dalek::{Signer, SigningKey};
+
+    #[test]
+    fn only_a_trusted_keys_signature_over_these_octets_counts() {
+        let (ours, theirs) = (SigningKey::from_bytes(&[7; 32]), SigningKey::from_bytes(&[8; 32]));
+        let key = TrustedKey::new("release", &STANDARD.encode(ours.verifying_key().to_bytes())).unwrap();
+        let sign = |key: &SigningKey, octets: &[u8]| STANDARD.encode(key.sign(octets).to_bytes());
+        let trust = Trust { keys: vec![key], required: true };
+        let judge = |signature: Option<&str>| trust.judge(b"component", signature);
+        assert_eq!(judge(Some(&sign(&ours, b"component"))).unwrap().as_deref(), Some("release"));
+        assert!(matches!(judge(Some(&sign(&ours, b"another"))), Err(HookError::BadSignature(_))));
+        assert!(matches!(judge(Some(&sign(&theirs, b"component"))), Err(HookError::BadSignature(_))));
+        assert!(matches!(judge(Some("rubbish")), Err(HookError::BadSignature(_))));
+        assert!(matches!(judge(None), Err(HookError::Unsigned)));
+        let lenient = Trust { required: false, ..trust.clone() };
+        assert_eq!(lenient.judge(b"component", None).unwrap(), None);
+        assert!(lenient.judge(b"component", Some(&sign(&theirs, b"component"))).is_err());
+        assert!(TrustedKey::new("short", "AAAA").is_err());
+    }
+}

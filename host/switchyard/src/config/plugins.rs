@@ -1,0 +1,149 @@
+//! What the file says of plugins: whose are taken, and what is bound first.
+
+use super::existing;
+use super::read::Section;
+use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
+use model::Hook;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The first binding of a hook.
+#[derive(Debug)]
+pub(crate) struct HookSeed {
+    pub(crate) hook: Hook,
+    pub(crate) component: Option<PathBuf>,
+    pub(crate) policy: Option<PathBuf>,
+    /// Limits and grants; version and document come from the files.
+    pub(crate) binding: Binding,
+}
+
+/// All of them, and what they have in common.
+#[derive(Debug)]
+pub(crate) struct Plugins {
+    pub(crate) seeds: Vec<HookSeed>,
+    pub(crate) trust: Trust,
+    /// How long a message whose router or biller failed is held.
+    pub(crate) hold: Duration,
+    /// A constant route instead of a router: for the benchmark.
+    pub(crate) native: Option<String>,
+    /// Octets that one instance may be allowed, and how many instances there may be.
+    pub(crate) memory: usize,
+    pub(crate) instances: u32,
+    /// Threads that ask resolvers.
+    pub(crate) resolver_threads: usize,
+    /// The peer that messages for our own subscribers go to.
+    pub(crate) home: Option<String>,
+}
+
+impl Plugins {
+    pub(crate) fn read(root: &Section<'_>, base: &Path) -> Self {
+        let section = root.section("plugins");
+        let keys = section.section("trusted-keys");
+        let trusted = keys.pairs().into_iter().filter_map(|(name, key)| {
+            TrustedKey::new(&name, &key)
+                .map_err(|error| section.wrong("trusted-keys", error.to_string()))
+                .ok()
+        });
+        let trust = Trust { keys: trusted.collect(), required: section.flag("require-signature", false) };
+        if trust.required && trust.keys.is_empty() {
+            section
+                .wrong("require-signature", "needs a key in trusted-keys: nothing could be taken otherwise");
+        }
+        let memory = section.size("memory", 256 << 20) as usize;
+        let instances = section.number("instances", 256, 8..=4_096) as u32;
+        let resolver_threads = section.number("resolver-threads", 16, 1..=256) as usize;
+        section.finish();
+        let home = root.section("home");
+        let home_peer = home.text("peer");
+        home.finish();
+        let router = root.section("router");
+        let native = router.text("native");
+        let hold = router.duration("hold", Duration::from_secs(30));
+        let names = [
+            (Hook::Router, router, "prefix-router"),
+            (Hook::Resolver, root.section("resolver"), "table-resolver"),
+            (Hook::DeliveryPolicy, root.section("delivery-policy"), "retry-ladder"),
+            (Hook::Biller, root.section("biller"), "prepaid"),
+        ];
+        let seeds = names.map(|(hook, section, plugin)| seed(hook, &section, plugin, base));
+        Self {
+            seeds: seeds.into_iter().collect(),
+            trust,
+            hold,
+            native,
+            memory,
+            instances,
+            resolver_threads,
+            home: home_peer,
+        }
+    }
+
+    /// Names of peers that are referred to: section, key and name.
+    pub(crate) fn peers(&self) -> Vec<(&'static str, &'static str, &str)> {
+        let faults = self.seeds.iter().filter_map(|seed| match &seed.binding.on_fault {
+            OnFault::Peer(peer) => Some((seed.hook.name(), "on-fault", peer.as_str())),
+            OnFault::Hold | OnFault::Reject | OnFault::Pass => None,
+        });
+        let native = self.native.as_deref().map(|peer| ("router", "native", peer));
+        faults.chain(native).chain(self.home.as_deref().map(|peer| ("home", "peer", peer))).collect()
+    }
+}
+
+fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> HookSeed {
+    let component = section.text("component").map(|path| existing(section, "component", base, &path));
+    let policy = section.text("policy").map(|path| existing(section, "policy", base, &path));
+    let on_fault = match section.text("on-fault").as_deref() {
+        None | Some("hold") => OnFault::Hold,
+        Some("reject") => OnFault::Reject,
+        Some("pass") => OnFault::Pass,
+        Some(peer) if hook == Hook::Router => OnFault::Peer(peer.to_owned()),
+        Some(other) => {
+            section.wrong("on-fault", format!("is {other:?}, and must be hold, reject or pass"));
+            OnFault::Hold
+        }
+    };
+    let plugin = section.text("plugin").unwrap_or_else(|| plugin.to_owned());
+    // Resolvers and billers may wait for others; what they run themselves is short all the same.
+    let binding = Binding {
+        on_fault,
+        memory: section.size("memory", 16 << 20) as usize,
+        deadline: Duration::from_millis(section.number("deadline-ms", 20, 1..=10_000)),
+        instance: section.choice(
+            "instance",
+            InstanceUse::Warm,
+            &[("warm", InstanceUse::Warm), ("per-call", InstanceUse::PerCall)],
+        ),
+        grants: grants(&section.section("grants")),
+        tolerance: tolerance(&section.section("tolerance")),
+        ..Binding::new(&plugin, "", "")
+    };
+    section.finish();
+    HookSeed { hook, component, policy, binding }
+}
+
+fn grants(section: &Section<'_>) -> Grants {
+    let known = Grants::default();
+    let timeout = section.duration("http-timeout", Duration::from_millis(known.http_timeout_ms));
+    let grants = Grants {
+        http: section.texts("http").unwrap_or_default(),
+        http_timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(known.http_timeout_ms),
+        http_answer: section.size("http-answer", known.http_answer as u64) as usize,
+        kv: section.size("kv", 0),
+        tables: section.texts("tables").unwrap_or_default(),
+        hlr: section.flag("hlr", false),
+        random: section.flag("random", false),
+    };
+    section.finish();
+    grants
+}
+
+fn tolerance(section: &Section<'_>) -> Tolerance {
+    let known = Tolerance::default();
+    let window = section.duration("window", Duration::from_millis(known.window_ms));
+    let tolerance = Tolerance {
+        faults: section.number("faults", u64::from(known.faults), 0..=100_000) as u32,
+        window_ms: u64::try_from(window.as_millis()).unwrap_or(known.window_ms),
+    };
+    section.finish();
+    tolerance
+}

@@ -1,0 +1,87 @@
+use crate::manifest::Manifest;
+use crate::tools::{self, Private};
+use crate::{WorkbenchError, say};
+use model::Hook;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use wit_bindgen_core::Files;
+
+/// Zig's C compiler: one download with linker and C library, where a distribution's clang comes without either.
+pub(super) const TOOL: Private = Private {
+    folder: "zig-0.17.0",
+    what: "the C compiler of ziglang 0.17.0 (440 MB)",
+    program: "bin/python3",
+    steps: &[&["python3", "-m", "venv", "."], &["bin/pip", "install", "--quiet", "ziglang==0.17.0"]],
+    language: "C",
+    remedy: "sudo apt-get install python3 python3-venv",
+};
+
+/// Writes header, glue and type of a world into a folder: `router.h` and so on.
+pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<PathBuf>, WorkbenchError> {
+    let wrong = |why: String| WorkbenchError::Wit { path: wit.to_owned(), why };
+    let mut resolve = wit_parser::Resolve::default();
+    let (package, _) = resolve.push_dir(wit).map_err(|error| wrong(format!("{error:#}")))?;
+    let world =
+        resolve.select_world(&[package], Some(hook.name())).map_err(|error| wrong(format!("{error:#}")))?;
+    let mut files = Files::default();
+    wit_bindgen_c::Opts::default()
+        .build()
+        .generate(&mut resolve, world, &mut files)
+        .map_err(|error| wrong(format!("{error:#}")))?;
+    std::fs::create_dir_all(folder).map_err(WorkbenchError::file(folder))?;
+    let mut written = Vec::new();
+    for (name, octets) in files.iter() {
+        let path = folder.join(name);
+        // What has not changed keeps its time, for editors and makes that look at it.
+        if !std::fs::read(&path).is_ok_and(|old| old == octets) {
+            std::fs::write(&path, octets).map_err(WorkbenchError::file(&path))?;
+        }
+        written.push(path);
+    }
+    Ok(written)
+}
+
+pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<Vec<u8>, WorkbenchError> {
+    let python = TOOL.ready()?;
+    let generated = bindings(&folder.join("wit"), manifest.world, &folder.join("bindings"))?;
+    let glue = generated.iter().filter(|path| path.extension().is_some_and(|ending| ending != "h"));
+    let glue: Vec<PathBuf> = glue
+        .map(|path| std::path::absolute(path).map_err(WorkbenchError::file(path)))
+        .collect::<Result<_, _>>()?;
+    let out = work.join("module.wasm");
+    let mut command = Command::new(python);
+    command.current_dir(folder);
+    command.args(["-m", "ziglang", "cc", "--target=wasm32-wasi", "-mexec-model=reactor"]);
+    command.args(["-O2", "-s", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry"]);
+    command.arg(manifest.language.source()).args(glue);
+    command.arg("-o").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
+    for name in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {
+        command.env(name, tools::cache().join("zig-cache"));
+    }
+    if !tools::cache().join("zig-cache").exists() {
+        say("the first build compiles the C library, half a minute");
+    }
+    tools::build(&mut command)?;
+    let module = std::fs::read(&out).map_err(WorkbenchError::file(&out))?;
+    component(&out, &module)
+}
+
+fn component(path: &Path, module: &[u8]) -> Result<Vec<u8>, WorkbenchError> {
+    let encode = || {
+        let mut encoder = wit_component::ComponentEncoder::default().validate(true).module(module)?;
+        encoder.encode()
+    };
+    encode().map_err(|error| {
+        let why = format!("{error:#}");
+        match why.find("wasi_snapshot_preview1") {
+            Some(_) => WorkbenchError::Ambient {
+                path: path.to_owned(),
+                import: why,
+                remedy: "it calls a function of the C library that needs a system (printf, fopen, time, getenv …); use \
+                         the host's log, clock and kv instead"
+                    .to_owned(),
+            },
+            None => WorkbenchError::NoComponent { path: path.to_owned(), why },
+        }
+    })
+}

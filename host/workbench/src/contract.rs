@@ -1,0 +1,111 @@
+//! The WIT of this version of Switchyard, and what each import in it means for the binding.
+
+use crate::WorkbenchError;
+use model::Hook;
+use std::path::Path;
+
+/// The package's name and version.
+pub(crate) const PACKAGE: &str = "switchyard:hooks";
+
+/// The files of the contract.
+pub(crate) const FILES: [(&str, &str); 6] = [
+    ("types.wit", include_str!("../../../wit/types.wit")),
+    ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
+    ("router.wit", include_str!("../../../wit/router.wit")),
+    ("resolver.wit", include_str!("../../../wit/resolver.wit")),
+    ("delivery-policy.wit", include_str!("../../../wit/delivery-policy.wit")),
+    ("biller.wit", include_str!("../../../wit/biller.wit")),
+];
+
+/// Writes the contract into a folder, unless it is a link to somewhere else.
+pub(crate) fn write(folder: &Path) -> Result<(), WorkbenchError> {
+    if folder.is_symlink() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder).map_err(WorkbenchError::file(folder))?;
+    for (name, text) in FILES {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(WorkbenchError::file(&path))?;
+    }
+    Ok(())
+}
+
+/// The interface by which a hook asks.
+pub(crate) fn export(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Router => "routing",
+        Hook::Resolver => "resolution",
+        Hook::DeliveryPolicy => "delivery",
+        Hook::Biller => "billing",
+    }
+}
+
+/// The interfaces that a world may import.
+pub(crate) fn given(hook: Hook) -> &'static [&'static str] {
+    match hook {
+        Hook::Router => &["types", "log", "clock", "tables", "counters", "peers", "body"],
+        Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr"],
+        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers"],
+        Hook::Biller => &["types", "log", "clock", "tables", "kv", "http"],
+    }
+}
+
+/// What an import will be allowed to do, and the grant that it needs in the binding.
+pub(crate) fn meaning(interface: &str) -> Option<(&'static str, Option<&'static str>)> {
+    Some(match interface {
+        "types" => ("words only", None),
+        "log" => ("writes lines into the appliance's log: 16 a call, 100 a second", None),
+        "clock" => ("reads the time at which the call began", None),
+        "tables" => (
+            "fills and reads prefix tables of its own; opens the appliance's where granted",
+            Some("tables = [\"NAME\"], for each table of the appliance's"),
+        ),
+        "counters" => ("counts over sliding windows, kept by the host", None),
+        "peers" => ("sees the links and queue length of every peer", None),
+        "body" => ("reads the text of the message at hand", None),
+        "kv" => ("keeps values over restarts, up to a quota", Some("kv = OCTETS")),
+        "http" => (
+            "asks other systems, at places that are granted",
+            Some("http = [\"https://HOST/PATH\"], for each place"),
+        ),
+        "hlr" => ("asks the home location register", Some("hlr = true")),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The version that templates are written for.
+    const VERSION: &str = "0.2.0";
+
+    #[test]
+    fn the_lists_are_those_of_the_wit() {
+        let mut resolve = wit_parser::Resolve::default();
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let (package, _) = resolve.push_dir(folder.path()).unwrap();
+        assert_eq!(resolve.packages[package].name.version.as_ref().unwrap().to_string(), VERSION);
+        for hook in Hook::ALL {
+            let world = &resolve.worlds[resolve.packages[package].worlds[hook.name()]];
+            let names = |keys: Vec<&wit_parser::WorldKey>| {
+                let mut names: Vec<String> = keys.iter().map(|key| resolve.name_world_key(key)).collect();
+                names.sort();
+                names
+            };
+            let whole = |name: &str| format!("{PACKAGE}/{name}@{VERSION}");
+            assert_eq!(names(world.exports.keys().collect()), [whole(export(hook))]);
+            let mut expected: Vec<String> = given(hook).iter().map(|name| whole(name)).collect();
+            expected.sort();
+            let mut found = names(world.imports.keys().collect());
+            // A world imports `types` only where its export needs it; it gives nothing, so it may stand in every list.
+            if !found.contains(&whole("types")) {
+                found.push(whole("types"));
+                found.sort();
+            }
+            assert_eq!(found, expected, "{}", hook.name());
+            assert!(given(hook).iter().all(|name| meaning(name).is_some()));
+        }
+    }
+}

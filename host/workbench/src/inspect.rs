@@ -1,0 +1,117 @@
+use crate::component::Component;
+use crate::{WorkbenchError, contract, signing};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What can be said of a component: what it is, and what it will be allowed.
+pub(crate) fn inspect(path: &Path, key: Option<&Path>) -> Result<String, WorkbenchError> {
+    let octets = std::fs::read(path).map_err(WorkbenchError::file(path))?;
+    let component = Component::new(path, &octets)?;
+    let signature = match (signing::read(path)?, key) {
+        (None, _) => "none".to_owned(),
+        (Some(_), None) => format!("{}; --key FILE.pub says whose", signing::beside(path).display()),
+        (Some(text), Some(key)) if signing::is_by(key, &octets, &text)? => {
+            format!("of this component, by {}", key.display())
+        }
+        (Some(_), Some(key)) => format!("not by {}, or not of this component", key.display()),
+    };
+    Ok(text(&component, &signature))
+}
+
+fn text(component: &Component, signature: &str) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, words: &str| {
+        let _ = writeln!(text, "{name:<10} {words}");
+    };
+    line("version", &component.version);
+    line("size", &format!("{} octets", component.size));
+    match &component.world {
+        Some((hook, wit)) => line("world", &format!("{} ({}@{wit})", hook.name(), contract::PACKAGE)),
+        None => line("world", "none: no hook asks what it exports"),
+    }
+    line("signature", signature);
+    let title = |first: bool, name: &'static str| if first { name } else { "" };
+    for (index, export) in component.exports.iter().enumerate() {
+        line(title(index == 0, "exports"), export);
+    }
+    let foreign: Vec<&str> = component.foreign().collect();
+    let mut first = true;
+    for import in component.imports.iter().filter(|import| !foreign.contains(&&***import)) {
+        let interface = import.rsplit_once('/').map_or(&**import, |(_, rest)| rest);
+        let interface = interface.split('@').next().unwrap_or_default();
+        let Some((meaning, grant)) = contract::meaning(interface) else { continue };
+        line(title(first, "imports"), &format!("{interface:<9} {meaning}"));
+        if let Some(grant) = grant {
+            line("", &format!("{:<9} grant in the binding: {grant}", ""));
+        }
+        first = false;
+    }
+    for import in &foreign {
+        let fate = if import.starts_with("wasi:") {
+            "an empty world serves it: no files, no sockets, no environment"
+        } else {
+            "REFUSED: the host does not give it to this world"
+        };
+        line(title(first, "imports"), &format!("{import}: {fate}"));
+        first = false;
+    }
+    if first {
+        line("imports", "nothing");
+    }
+    if foreign.is_empty() {
+        line("", "and nothing else: no files, no sockets, no environment");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Hook;
+
+    fn component(imports: &[&str], exports: &[&str], world: Option<Hook>) -> Component {
+        Component {
+            path: "a.wasm".into(),
+            version: "0123456789ab".to_owned(),
+            size: 4096,
+            world: world.map(|hook| (hook, "0.2.0".to_owned())),
+            imports: imports.iter().map(|&name| name.to_owned()).collect(),
+            exports: exports.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn what_needs_a_grant_is_told() {
+        let resolver = component(
+            &["switchyard:hooks/clock@0.2.0", "switchyard:hooks/http@0.2.0"],
+            &["switchyard:hooks/resolution@0.2.0"],
+            Some(Hook::Resolver),
+        );
+        let expected = "\
+version    0123456789ab
+size       4096 octets
+world      resolver (switchyard:hooks@0.2.0)
+signature  none
+exports    switchyard:hooks/resolution@0.2.0
+imports    clock     reads the time at which the call began
+           http      asks other systems, at places that are granted
+                     grant in the binding: http = [\"https://HOST/PATH\"], for each place
+           and nothing else: no files, no sockets, no environment
+";
+        assert_eq!(text(&resolver, "none"), expected);
+    }
+
+    #[test]
+    fn another_worlds_import_is_refused() {
+        let router = component(
+            &["switchyard:hooks/http@0.2.0", "wasi:cli/environment@0.2.0"],
+            &["switchyard:hooks/routing@0.2.0"],
+            Some(Hook::Router),
+        );
+        let text = text(&router, "none");
+        assert!(text.contains("imports    switchyard:hooks/http@0.2.0: REFUSED"), "{text}");
+        assert!(text.contains("wasi:cli/environment@0.2.0: an empty world"), "{text}");
+        assert!(!text.contains("nothing else"), "{text}");
+        assert!(self::text(&component(&[], &[], None), "none").contains("no hook asks"));
+    }
+}

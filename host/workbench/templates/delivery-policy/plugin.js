@@ -1,0 +1,38 @@
+// Tries again after growing waits, then goes to the next leg; policy.txt shows what it understands.
+
+let waits = [];         // milliseconds before each further attempt
+let pause = undefined;  // milliseconds for which a peer is left alone that says we are too fast
+
+export const delivery = {
+  configure(document) {
+    let read = { waits: [], pause: undefined };
+    document.split('\n').forEach((line, index) => {
+      const words = line.split(/\s+/).filter((word) => word !== '');
+      if (words.length === 0 || words[0].startsWith('#')) return;
+      const [verb, ...rest] = words;
+      const numbers = rest.length > 0 && rest.every((word) => /^\d{1,9}$/.test(word));
+      const milliseconds = numbers ? rest.map((word) => BigInt(word) * 1000n) : [];
+      if (verb === 'wait' && numbers) {
+        read.waits = milliseconds;
+      } else if (verb === 'pause' && numbers && rest.length === 1) {
+        read.pause = milliseconds[0];
+      } else {
+        // What is thrown here is the refusal that the admin reads.
+        throw `line ${index + 1}: expected 'wait SECONDS ...' or 'pause SECONDS'`;
+      }
+    });
+    ({ waits, pause } = read);
+  },
+
+  next(message, attempt) {
+    const note = `attempt ${attempt.number}`;
+    if (attempt.class === 'throttled') {
+      // The peer waits, not the message.
+      const advice = pause === undefined ? undefined : { pause };
+      return { step: { tag: 'retry-after', val: 0n }, advice, note };
+    }
+    const wait = waits[attempt.number - 1];
+    const again = wait !== undefined && attempt.class !== 'permanent';
+    return { step: again ? { tag: 'retry-after', val: wait } : { tag: 'next-leg' }, note };
+  },
+};

@@ -1,0 +1,37 @@
+// Finds subscribers in a table of the appliance's; policy.txt shows what it understands.
+
+import { get, open } from 'switchyard:hooks/tables@0.2.0';
+
+let table = 0;          // the appliance's table
+let valid = undefined;  // milliseconds for which an answer holds
+
+export const resolution = {
+  configure(document) {
+    let name, milliseconds;
+    document.split('\n').forEach((line, index) => {
+      const words = line.split(/\s+/).filter((word) => word !== '');
+      if (words.length === 0 || words[0].startsWith('#')) return;
+      const [verb, word] = words;
+      if (verb === 'table' && words.length === 2) {
+        name = word;
+      } else if (verb === 'valid' && words.length === 2 && /^\d{1,9}$/.test(word)) {
+        milliseconds = BigInt(word) * 1000n;
+      } else {
+        // What is thrown here is the refusal that the admin reads.
+        throw `line ${index + 1}: expected 'table NAME' or 'valid SECONDS'`;
+      }
+    });
+    if (name === undefined) throw "there is no line 'table NAME'";
+    table = open(name);
+    valid = milliseconds;
+  },
+
+  resolve(msisdn) {
+    const value = get(table, msisdn);
+    if (value === undefined) {
+      return { answer: { tag: 'unknown' }, note: 'not in the table' };
+    }
+    const [imsi, serving] = value.split(',');
+    return { answer: { tag: 'found', val: { imsi, serving, valid } } };
+  },
+};

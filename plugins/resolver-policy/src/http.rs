@@ -1,0 +1,177 @@
+//! The document of `http-resolver`; `policies/lookup.toml` explains it by example.
+
+mod reply;
+
+use crate::Numbers;
+use policy_words::{Time, line, read};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What stands for the number in an address or a body.
+const NUMBER: &str = "{msisdn}";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Method {
+    #[default]
+    Get,
+    Post,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Document {
+    url: toml::Spanned<String>,
+    #[serde(default)]
+    method: Method,
+    body: Option<toml::Spanned<String>>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    answer: Fields,
+    #[serde(default = "not_found")]
+    unknown_status: Vec<u16>,
+    valid: Option<Time>,
+    unknown_valid: Option<Time>,
+    try_again: Option<Time>,
+    #[serde(default)]
+    numbers: Numbers,
+}
+
+fn not_found() -> Vec<u16> {
+    vec![404]
+}
+
+/// Where the answer has what is looked for: names of fields, with dots for fields within fields.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Fields {
+    imsi: String,
+    serving: Option<String>,
+    valid_seconds: Option<String>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { imsi: "imsi".to_owned(), serving: None, valid_seconds: None }
+    }
+}
+
+/// A request, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// GET or POST.
+    pub method: &'static str,
+    /// With the number in it.
+    pub url: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// Empty for GET.
+    pub body: String,
+}
+
+/// The document, checked.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    url: String,
+    method: Method,
+    body: String,
+    headers: Vec<(String, String)>,
+    fields: Fields,
+    unknown_status: Vec<u16>,
+    valid: Option<Duration>,
+    unknown_valid: Option<Duration>,
+    try_again: Option<Duration>,
+    numbers: Numbers,
+}
+
+impl Policy {
+    /// Reads and checks a document.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let document: Document = read(text)?;
+        let at = line(text, document.url.span());
+        let url = document.url.into_inner();
+        let place = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+        if place.is_empty()
+            || place.starts_with(['/', '?', ':'])
+            || url.chars().any(|c| c.is_whitespace() || c.is_control())
+        {
+            return Err(format!(
+                "line {at}: `url` is {url:?}; write a whole address without blanks, such as \
+                 \"https://hlr.example/subscribers/{NUMBER}\""
+            ));
+        }
+        let host = place.find(['/', '?', '#']).map_or(place, |end| place.get(..end).unwrap_or(place));
+        if host.contains('{') {
+            return Err(format!(
+                "line {at}: `url` has the number in its host; let it stand after the first slash"
+            ));
+        }
+        let body = match (document.method, document.body) {
+            (Method::Get, Some(body)) => {
+                let at = line(text, body.span());
+                return Err(format!("line {at}: a `body` goes with `method = \"POST\"`"));
+            }
+            (_, body) => body.map(toml::Spanned::into_inner).unwrap_or_default(),
+        };
+        if !url.contains(NUMBER) && !body.contains(NUMBER) {
+            return Err(format!(
+                "line {at}: neither `url` nor `body` has {NUMBER}, where the number is to stand"
+            ));
+        }
+        for (name, value) in &document.headers {
+            let token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
+            if name.is_empty() || !name.bytes().all(token) || value.chars().any(char::is_control) {
+                return Err(format!(
+                    "[headers] has {name:?}, which is no header, or whose value has control characters"
+                ));
+            }
+        }
+        let fields = document.answer;
+        let paths = [Some(&fields.imsi), fields.serving.as_ref(), fields.valid_seconds.as_ref()];
+        if paths.into_iter().flatten().any(|path| path.split('.').any(str::is_empty)) {
+            return Err("[answer] names a field that is empty; write `imsi = \"imsi\"`, or \"subscriber.imsi\" for a \
+                        field within a field"
+                .to_owned());
+        }
+        if let Some(status) = document.unknown_status.iter().find(|status| !(200..600).contains(*status)) {
+            return Err(format!("`unknown-status` has {status}; a status is 200 to 599, mostly 404"));
+        }
+        document.numbers.check()?;
+        Ok(Self {
+            url,
+            method: document.method,
+            body,
+            headers: document.headers.into_iter().collect(),
+            fields,
+            unknown_status: document.unknown_status,
+            valid: document.valid.map(|time| time.0),
+            unknown_valid: document.unknown_valid.map(|time| time.0),
+            try_again: document.try_again.map(|time| time.0),
+            numbers: document.numbers,
+        })
+    }
+
+    /// What to ask for a number; `None` when it is no number.
+    #[must_use]
+    pub fn request(&self, msisdn: &str) -> Option<Request> {
+        // Digits need no escaping, neither in an address nor in JSON.
+        let number = self.numbers.normal(msisdn)?;
+        Some(Request {
+            method: match self.method {
+                Method::Get => "GET",
+                Method::Post => "POST",
+            },
+            url: self.url.replace(NUMBER, &number),
+            headers: self.headers.clone(),
+            body: self.body.replace(NUMBER, &number),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

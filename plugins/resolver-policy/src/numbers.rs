@@ -1,0 +1,125 @@
+use policy_words::digits_of;
+use serde::Deserialize;
+
+/// How numbers are brought into one form before they are looked up: international, without a plus sign.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Numbers {
+    /// What is taken off a number that is dialled internationally: "00", "011". The longest one that fits counts.
+    #[serde(default)]
+    strip: Vec<String>,
+    /// What is taken off a national number, before the country code is put in front: "0".
+    national: Option<String>,
+    /// Ours: "49".
+    country_code: Option<String>,
+}
+
+impl Numbers {
+    /// # Errors
+    /// What is wrong with the section, and what would be right.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let digits = |what: &str, text: &str, most: usize| match text.len() {
+            length if (1..=most).contains(&length) && text.bytes().all(|octet| octet.is_ascii_digit()) => {
+                Ok(())
+            }
+            _ => Err(format!(
+                "[numbers] has {what} {text:?}: it takes 1 to {most} digits, without a plus sign"
+            )),
+        };
+        for prefix in &self.strip {
+            digits("`strip` with", prefix, 8)?;
+        }
+        match (&self.national, &self.country_code) {
+            (Some(national), Some(code)) => {
+                digits("`national` =", national, 8)?;
+                digits("`country-code` =", code, 4)
+            }
+            (None, None) => Ok(()),
+            _ => Err("[numbers] needs `national` and `country-code` together: a national number, which begins with \
+                      `national`, gets the country code instead of it"
+                .to_owned()),
+        }
+    }
+
+    /// The number in the one form; `None` when it is no number of 1 to 15 digits.
+    #[must_use]
+    pub fn normal(&self, msisdn: &str) -> Option<String> {
+        let digits = digits_of(msisdn)?;
+        let international = (!msisdn.starts_with('+'))
+            .then(|| {
+                self.strip
+                    .iter()
+                    .filter_map(|prefix| digits.strip_prefix(prefix.as_str()))
+                    .min_by_key(|rest| rest.len())
+            })
+            .flatten();
+        let normal = match (international, &self.national, &self.country_code) {
+            (Some(rest), _, _) => rest.to_owned(),
+            (None, Some(national), Some(code)) if !msisdn.starts_with('+') => {
+                match digits.strip_prefix(national.as_str()) {
+                    Some(rest) if !rest.is_empty() => format!("{code}{rest}"),
+                    _ => digits.to_owned(),
+                }
+            }
+            _ => digits.to_owned(),
+        };
+        (1..=15).contains(&normal.len()).then_some(normal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn german() -> Numbers {
+        Numbers {
+            strip: vec!["00".to_owned(), "0011".to_owned()],
+            national: Some("0".to_owned()),
+            country_code: Some("49".to_owned()),
+        }
+    }
+
+    #[test]
+    fn numbers_come_into_one_form() {
+        for (written, normal) in [
+            ("49151234567", Some("49151234567")),
+            ("+49151234567", Some("49151234567")),
+            ("0049151234567", Some("49151234567")),
+            ("001149151234567", Some("49151234567")),
+            ("0151234567", Some("49151234567")),
+            // After a plus sign nothing is a prefix of dialling.
+            ("+0151", Some("0151")),
+            ("0", Some("0")),
+            ("00", None),
+            ("", None),
+            ("ACME", None),
+            ("1234567890123456", None),
+        ] {
+            assert_eq!(german().normal(written).as_deref(), normal, "{written:?}");
+        }
+        assert_eq!(Numbers::default().normal("0151").as_deref(), Some("0151"));
+    }
+
+    #[test]
+    fn half_a_rule_is_refused() {
+        german().check().unwrap();
+        Numbers::default().check().unwrap();
+        let half = Numbers { country_code: None, ..german() };
+        assert!(half.check().unwrap_err().contains("together"));
+        let plus = Numbers { country_code: Some("+49".to_owned()), ..german() };
+        assert!(plus.check().unwrap_err().contains("without a plus"));
+        let empty = Numbers { strip: vec![String::new()], ..german() };
+        assert!(empty.check().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_normal_number_is_digits(written in "[+0-9a]{0,24}") {
+            if let Some(normal) = german().normal(&written) {
+                prop_assert!((1..=15).contains(&normal.len()));
+                prop_assert!(normal.bytes().all(|octet| octet.is_ascii_digit()));
+            }
+        }
+    }
+}

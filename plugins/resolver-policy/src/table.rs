@@ -1,0 +1,146 @@
+//! The document of `table-resolver`; `policies/subscribers.toml` explains it by example.
+
+use crate::{Answer, Numbers, Resolution, is_imsi};
+use policy_words::{Time, read};
+use serde::Deserialize;
+use std::time::Duration;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Document {
+    table: String,
+    valid: Option<Time>,
+    unknown_valid: Option<Time>,
+    #[serde(default)]
+    numbers: Numbers,
+}
+
+/// The document, checked.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The appliance's table.
+    pub table: String,
+    /// How numbers are written in it.
+    pub numbers: Numbers,
+    valid: Option<Duration>,
+    unknown_valid: Option<Duration>,
+}
+
+impl Policy {
+    /// Reads and checks a document.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let document: Document = read(text)?;
+        if document.table.is_empty() {
+            return Err("`table` is empty; it is to name a table of the appliance's".to_owned());
+        }
+        document.numbers.check()?;
+        Ok(Self {
+            table: document.table,
+            numbers: document.numbers,
+            valid: document.valid.map(|time| time.0),
+            unknown_valid: document.unknown_valid.map(|time| time.0),
+        })
+    }
+
+    /// Looks a number up; `row` gives the table's value for a number in its form.
+    pub fn resolve(&self, msisdn: &str, row: impl FnOnce(&str) -> Option<String>) -> Resolution {
+        let unknown = |note: &str| Resolution {
+            answer: Answer::Unknown(self.unknown_valid),
+            note: Some(format!("{note} {}", self.table)),
+        };
+        let Some(number) = self.numbers.normal(msisdn) else {
+            return unknown("not a number of 1 to 15 digits, so not in table");
+        };
+        let Some(value) = row(&number) else { return unknown("not in table") };
+        let (imsi, serving) = match value.split_once(',') {
+            Some((imsi, serving)) => (imsi.trim(), Some(serving.trim())),
+            None => (value.trim(), None),
+        };
+        if !is_imsi(imsi) {
+            // The subscriber is known, the row is broken: to say "unknown" would lose the messages.
+            let note = Some(format!("the row in table {} has no IMSI of 6 to 15 digits", self.table));
+            return Resolution { answer: Answer::TryLater(None), note };
+        }
+        let serving = serving.filter(|peer| !peer.is_empty()).map(str::to_owned);
+        Resolution { answer: Answer::Found { imsi: imsi.to_owned(), serving, valid: self.valid }, note: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DOCUMENT: &str =
+        "table = \"hlr\"\nvalid = \"1h\"\nunknown-valid = \"5m\"\n[numbers]\nstrip = [\"00\"]\n";
+
+    fn resolve(msisdn: &str, row: Option<&str>) -> Answer {
+        Policy::parse(DOCUMENT).unwrap().resolve(msisdn, |_| row.map(str::to_owned)).answer
+    }
+
+    #[test]
+    fn the_shipped_document_is_right() {
+        Policy::parse(include_str!("../../../policies/subscribers.toml")).unwrap();
+    }
+
+    #[test]
+    fn rows_name_the_subscriber_and_perhaps_the_peer() {
+        let found = |serving: Option<&str>| Answer::Found {
+            imsi: "262011234567890".to_owned(),
+            serving: serving.map(str::to_owned),
+            valid: Some(Duration::from_secs(3600)),
+        };
+        assert_eq!(resolve("49151", Some("262011234567890")), found(None));
+        assert_eq!(resolve("49151", Some("262011234567890, north")), found(Some("north")));
+        assert_eq!(resolve("49151", Some("262011234567890,")), found(None));
+        assert_eq!(resolve("49151", None), Answer::Unknown(Some(Duration::from_secs(300))));
+        assert_eq!(resolve("ACME", Some("262011234567890")), Answer::Unknown(Some(Duration::from_secs(300))));
+        for broken in ["", "12345", "1234567890123456", "north", "26201x234567890"] {
+            assert_eq!(resolve("49151", Some(broken)), Answer::TryLater(None), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_is_looked_up_in_its_form() {
+        let policy = Policy::parse(DOCUMENT).unwrap();
+        let mut asked = String::new();
+        policy.resolve("0049151", |number| {
+            number.clone_into(&mut asked);
+            None
+        });
+        assert_eq!(asked, "49151");
+    }
+
+    #[test]
+    fn refusals_say_what() {
+        for (document, expected) in [
+            ("", "missing field `table`"),
+            ("table = \"\"", "is empty"),
+            ("table = \"t\"\nttl = \"1h\"", "unknown field `ttl`"),
+            ("table = \"t\"\nvalid = 60", "a time in quotes"),
+            ("table = \"t\"\n[numbers]\nnational = \"0\"", "together"),
+        ] {
+            let error = Policy::parse(document).unwrap_err();
+            assert!(error.contains(expected), "{document:?}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_row_says_an_imsi_is_digits(value in ".{0,40}") {
+            if let Answer::Found { imsi, .. } = resolve("49151", Some(&value)) {
+                prop_assert!(is_imsi(&imsi));
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_policy_or_refused(text in "([\\[\\]{}=\",. \n#a-z0-9]|table|numbers|strip|valid){0,40}") {
+            if let Err(refusal) = Policy::parse(&text) {
+                prop_assert!(!refusal.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What wit-bindgen makes of the contract: one module per world. What several worlds use is made once, so that a
+//! `Message` is the same type everywhere. The description of a world that ends up in a component names what the
+//! component really imports, and only the exports of the world whose `export_…!` macro was called.
+
+/// The router world, and the capabilities that it shares with others.
+pub mod router {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "router",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_router_component",
+        default_bindings_module: "switchyard_sdk::bindings::router",
+    });
+}
+
+/// The resolver world, with `kv`, `http` and `hlr`.
+pub mod resolver {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "resolver",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_resolver_component",
+        default_bindings_module: "switchyard_sdk::bindings::resolver",
+        with: {
+            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/counters@0.2.0": super::router::switchyard::hooks::counters,
+        },
+    });
+}
+
+/// The delivery-policy world.
+pub mod delivery_policy {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "delivery-policy",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_delivery_policy_component",
+        default_bindings_module: "switchyard_sdk::bindings::delivery_policy",
+        with: {
+            "switchyard:hooks/types@0.2.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/peers@0.2.0": super::router::switchyard::hooks::peers,
+        },
+    });
+}
+
+/// The biller world.
+pub mod biller {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "biller",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_biller_component",
+        default_bindings_module: "switchyard_sdk::bindings::biller",
+        with: {
+            "switchyard:hooks/types@0.2.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/kv@0.2.0": super::resolver::switchyard::hooks::kv,
+            "switchyard:hooks/http@0.2.0": super::resolver::switchyard::hooks::http,
+        },
+    });
+}

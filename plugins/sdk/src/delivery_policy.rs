@@ -1,0 +1,101 @@
+//! Plugins that decide what follows a failed attempt.
+
+use crate::Message;
+use crate::bindings::delivery_policy::exports::switchyard::hooks::delivery;
+use std::time::Duration;
+
+#[doc(hidden)]
+pub use delivery::Guest;
+pub use delivery::{Advice, Attempt, ErrorClass, NextStep, Step};
+
+/// A delivery policy. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables) and
+/// [`peers`](crate::peers).
+pub trait DeliveryPolicy: Sized {
+    /// Reads a policy document.
+    ///
+    /// # Errors
+    /// What is wrong with it, where, and what would be right.
+    fn configure(document: &str) -> Result<Self, String>;
+
+    /// Decides what follows a failed attempt.
+    fn next(&self, message: &Message, attempt: &Attempt) -> NextStep;
+}
+
+fn step(step: Step) -> NextStep {
+    NextStep { step, advice: None, note: None }
+}
+
+/// Try this leg again after so long; zero: at once, at the message's old place in the queue.
+#[must_use]
+pub fn retry_after(wait: Duration) -> NextStep {
+    step(Step::RetryAfter(crate::milliseconds(wait)))
+}
+
+/// Try the next leg; where there is none, the message fails.
+#[must_use]
+pub fn next_leg() -> NextStep {
+    step(Step::NextLeg)
+}
+
+/// Wait until the subscriber is heard of, but at most so long.
+#[must_use]
+pub fn await_alert(longest: Duration) -> NextStep {
+    step(Step::AwaitAlert(crate::milliseconds(longest)))
+}
+
+/// Give up.
+#[must_use]
+pub fn fail() -> NextStep {
+    step(Step::Fail)
+}
+
+impl NextStep {
+    fn advice(&mut self) -> &mut Advice {
+        self.advice.get_or_insert(Advice { pause: None, rate: None, window: None })
+    }
+
+    /// The same step; the peer is sent nothing for so long.
+    #[must_use]
+    pub fn pause(mut self, time: Duration) -> Self {
+        self.advice().pause = Some(crate::milliseconds(time));
+        self
+    }
+
+    /// The same step; the peer is sent at most so many messages a second.
+    #[must_use]
+    pub fn rate(mut self, a_second: f64) -> Self {
+        self.advice().rate = Some(a_second);
+        self
+    }
+
+    /// The same step; the peer has at most so many unanswered messages.
+    #[must_use]
+    pub fn window(mut self, messages: u32) -> Self {
+        self.advice().window = Some(messages);
+        self
+    }
+
+    /// The same step, with a note for the trace.
+    #[must_use]
+    pub fn because(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+}
+
+/// Makes a type the plugin's delivery policy.
+#[macro_export]
+macro_rules! export_delivery_policy {
+    ($policy:ty) => {
+        const _: () = {
+            $crate::__kept!($policy, DeliveryPolicy, DeliveryPolicyGuest, |kept| {
+                fn next(message: $crate::Message, attempt: $crate::Attempt) -> $crate::NextStep {
+                    PLUGIN.with(|kept| $crate::DeliveryPolicy::next(kept.get(), &message, &attempt))
+                }
+            });
+            $crate::bindings::delivery_policy::export_delivery_policy_component!(
+                Exported with_types_in $crate::bindings::delivery_policy
+            );
+        };
+    };
+}
