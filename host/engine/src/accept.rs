@@ -63,6 +63,7 @@ impl Engine {
             self.totals.refused += 1;
         }
         let leg = judged?;
+        self.reserve(&message.routed).inspect_err(|_| self.totals.refused += 1)?;
         if message.replace_if_present {
             self.remove_replaced(now, &message, out);
         }
@@ -201,6 +202,7 @@ impl Engine {
             ..Entry::blank()
         };
         entry.set(flag::OWN_RECEIPT, own_receipt);
+        entry.set(flag::PRICED, is_priced(&message.routed));
         entry.set_receipts(message.receipts);
         if !own_receipt {
             entry.pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
@@ -295,6 +297,15 @@ impl Engine {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
             }
         }
+        // What it costs was said once; a message that was held before that was known is priced now.
+        if old.routed.quote.is_some() {
+            routed.quote.clone_from(&old.routed.quote);
+        } else if !matches!(routed.verdict, Verdict::Reject(_)) {
+            match self.reserve(&routed) {
+                Ok(()) => self.slab[slot].set(flag::PRICED, is_priced(&routed)),
+                Err(_) => routed.verdict = Verdict::Reject(RejectReason::NoCredit),
+            }
+        }
         let mut message = Message::clone(&old);
         message.routed = routed;
         match &message.routed.verdict {
@@ -331,6 +342,11 @@ impl Engine {
         self.cache(slot, message.clone());
         message
     }
+}
+
+/// Whether money is to be reserved for it.
+fn is_priced(routed: &Routed) -> bool {
+    routed.quote.as_ref().is_some_and(|quote| quote.charge.is_some())
 }
 
 /// The service type in two octets; 0 only for the empty one.

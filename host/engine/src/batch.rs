@@ -1,6 +1,6 @@
 use model::{
-    AddressBytes, Final, Message, MessageId, PeerId, PeerMessageId, Receipt, ReceiptState, Refusal, Step,
-    SubmissionKey, Timestamp,
+    AddressBytes, Balance, Final, LedgerOperation, Message, MessageId, PeerId, PeerMessageId, Receipt,
+    ReceiptState, Refusal, Settlement, Step, SubmissionKey, Timestamp,
 };
 use std::sync::Arc;
 
@@ -34,6 +34,14 @@ pub struct Batch {
     pub unparked: Vec<u64>,
     /// Who told whom to stop (true) or to go on (false), in order: table `optouts`.
     pub consents: Vec<(Consent, bool)>,
+    /// Ledger accounts that were touched, each once and as it stands when the batch is closed: table `ledger`.
+    pub balances: Vec<(Arc<str>, Balance)>,
+    /// What was done to ledger accounts by hand: table `ledger_operations`, by serial number.
+    pub operations: Vec<OperationRecord>,
+    /// Ends of charges that a biller is to be told of: table `settlements`, by serial number.
+    pub settlements: Vec<Settlement>,
+    /// The biller has been told of all settlements up to this serial number: removed from `settlements`.
+    pub settled: Option<u64>,
     /// Finished messages that the archive has: removed from `finished`.
     pub archived: Vec<MessageId>,
     /// The next id to be given out after this run; persisted so that no id is ever used twice.
@@ -56,6 +64,10 @@ impl Batch {
             && self.parked.is_empty()
             && self.unparked.is_empty()
             && self.consents.is_empty()
+            && self.balances.is_empty()
+            && self.operations.is_empty()
+            && self.settlements.is_empty()
+            && self.settled.is_none()
             && self.archived.is_empty()
     }
 }
@@ -73,6 +85,19 @@ pub struct KeyRecord {
     pub at: Timestamp,
     /// The answer: one result a message.
     pub results: Vec<Result<MessageId, Refusal>>,
+}
+
+/// What was done to a ledger account, as it is kept for the audit and to recognise its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationRecord {
+    /// Grows from record to record, from 1.
+    pub serial: u64,
+    /// What was done, by whom and why.
+    pub operation: LedgerOperation,
+    /// When.
+    pub at: Timestamp,
+    /// The account afterwards.
+    pub balance: Balance,
 }
 
 /// A receipt that matches nothing yet, as it is written down.
@@ -190,4 +215,12 @@ pub enum Remembered {
     Parked(ParkedRecord),
     /// A subscriber who has told a sender to stop.
     Stopped(Consent),
+    /// A ledger account.
+    Balance(Arc<str>, Balance),
+    /// What was done to a ledger account.
+    Operation(OperationRecord),
+    /// The biller has been told of all settlements up to this serial number.
+    Settled(u64),
+    /// The end of a charge that the biller has not been told of.
+    Settlement(Settlement),
 }

@@ -1,5 +1,8 @@
 use crate::{Batch, ReplyTo};
-use model::{LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal, Ticket, Timestamp};
+use model::{
+    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal,
+    Settlement, Ticket, Timestamp,
+};
 use std::sync::Arc;
 
 /// What [`crate::Engine`] wants done, and when: the commands leave after the batch is durable, not before.
@@ -68,6 +71,25 @@ pub enum Command {
         /// The message.
         message: Arc<Message>,
     },
+    /// Find the subscriber behind a number. Answered by [`crate::Event::Resolved`]; there is one question at a time for a
+    /// number, however many messages wait.
+    Resolve {
+        /// The number as the messages have it, a leading plus sign left out.
+        msisdn: AddressBytes,
+    },
+    /// Ask the delivery policy what follows a failed attempt. Answered by [`crate::Event::Decided`].
+    Decide {
+        /// The message.
+        message: Arc<Message>,
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// Tell the biller how charges ended: at most 500 of them, by growing serial number, one batch at a time. Answered by
+    /// [`crate::Event::Settled`].
+    Settle {
+        /// The ends.
+        settlements: Vec<Settlement>,
+    },
     /// Look for a message that is not in memory among the finished ones and answer the query from there.
     LookUp {
         /// Whose query it is; others' messages are unknown to it.
@@ -99,6 +121,34 @@ pub enum Answer {
     State(QueriedState),
     /// The receipt is recorded (or is parked, being unknown as yet).
     ReceiptTaken,
+    /// What became of a balance operation.
+    Ledger(LedgerAnswer),
+}
+
+/// What became of a balance operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerAnswer {
+    /// Done, and on disk.
+    Done {
+        /// The account afterwards.
+        balance: Balance,
+    },
+    /// The same operation was done before under this key; nothing was done now.
+    Repeated {
+        /// The account as it is now.
+        balance: Balance,
+    },
+    /// The key was used before, for another operation.
+    KeyReused,
+    /// It would take the account below its limit, or beyond what numbers can hold.
+    WouldExceed {
+        /// The account, unchanged.
+        balance: Balance,
+    },
+    /// There is no such account: setting its limit opens it.
+    UnknownAccount,
+    /// The key or the account's name is empty or longer than 64 octets.
+    BadName,
 }
 
 /// What query_sm is told.

@@ -1,7 +1,9 @@
 use crate::consent::{Consents, comparable};
+use crate::ending::Ending;
 use crate::index::{IdIndex, PairIndex};
 use crate::keys::Keys;
 use crate::ledger::{Parking, ReceiptIndex};
+use crate::money::Money;
 use crate::peer::{InFlight, Link, Peer};
 use crate::random::Random;
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
@@ -41,14 +43,15 @@ pub struct Engine {
     pub(crate) handed_live: FxHashMap<u64, u32>,
     /// Events that wait for the content of a message.
     pub(crate) waiting_for_content: HashMap<MessageId, Vec<Event>>,
-    /// Ends that wait for the content of a message, to write the receipt.
-    pub(crate) ending: HashMap<MessageId, Final>,
+    /// Ends that wait for the content of a message, to write the receipt or to settle the charge.
+    pub(crate) ending: HashMap<MessageId, Ending>,
     /// Slots accepted in this run: evicted at its end if they still wait and memory is short.
     pub(crate) fresh: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
     pub(crate) in_doubt: HashMap<u64, Vec<MessageId>>,
     pub(crate) keys: Keys,
     pub(crate) consents: Consents,
+    pub(crate) money: Money,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -83,6 +86,8 @@ pub struct Totals {
     pub repeated: u64,
     /// Submissions refused because the addressee has told the sender to stop.
     pub opted_out: u64,
+    /// Submissions refused because their ledger account cannot pay.
+    pub unpaid: u64,
     /// Hand-overs that ended in doubt.
     pub uncertain: u64,
     /// Messages sent again to settle a doubt.
@@ -110,6 +115,7 @@ impl Engine {
             receipts: ReceiptIndex::new(random.next()),
             keys: Keys::new(random.next()),
             consents: Consents::default(),
+            money: Money::new(random.next()),
             random,
             settings,
             slab: Slab::new(),
@@ -175,6 +181,12 @@ impl Engine {
                 let answer = self.report_again(now, &message, &ended, out);
                 out.commands.push(Command::Answer { to: reply, answer });
             }
+            Event::Hooks { resolver, delivery_policy, biller } => {
+                self.hooks_changed(now, resolver, delivery_policy, biller, out);
+            }
+            Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
+            Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
+            Event::Resolved { .. } | Event::Decided { .. } | Event::Alert { .. } => {}
             Event::Drain => self.draining = true,
         }
     }
@@ -191,6 +203,7 @@ impl Engine {
         }
         self.evict();
         self.load_ahead(out);
+        self.tell_biller(now, out);
         if !self.sweep_set && (self.slab.used() > 0 || self.keys.len() > 0) {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
@@ -200,6 +213,7 @@ impl Engine {
     /// Closes a batch that is about to be written; what comes after it belongs to the next one.
     pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
+        out.batch.balances = self.money.take_touched();
         if !out.batch.handed.is_empty() {
             out.batch.handed_seq = self.handed_seq;
             // Its messages may all have moved on while the batch grew, and others have joined it since.
@@ -242,6 +256,8 @@ impl Engine {
                 self.mark(peer);
             }
             Timer::Parking => self.look_through_parking(now, out),
+            // Looked at after every run of events.
+            Timer::Settle => {}
             Timer::Sweep => {
                 self.sweep_set = false;
                 self.sweep(now, out);
@@ -323,6 +339,21 @@ impl Engine {
             known.dirty = true;
             self.dirty.push(peer);
         }
+    }
+
+    fn hooks_changed(
+        &mut self,
+        now: Now,
+        resolver: bool,
+        delivery_policy: bool,
+        biller: bool,
+        out: &mut Output,
+    ) {
+        if self.settings.biller != biller {
+            self.biller_changed();
+        }
+        self.settings.delivery_policy = delivery_policy;
+        self.settings.biller = biller;
     }
 
     fn configure_peer(&mut self, settings: crate::PeerSettings) {

@@ -1,7 +1,7 @@
 use crate::PeerSettings;
 use model::{
-    Address, AddressBytes, Final, LinkId, Message, MessageId, Outcome, PeerId, Receipt, ReceiptRequest,
-    Routed, SubmissionKey, Text, Timestamp,
+    Address, AddressBytes, Final, LedgerOperation, LinkId, Message, MessageId, Next, Outcome, PeerId,
+    Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text, Timestamp,
 };
 use std::sync::Arc;
 
@@ -151,6 +151,50 @@ pub enum Event {
         id: MessageId,
         /// The new verdict.
         routed: Routed,
+    },
+    /// The answer to [`crate::Command::Resolve`].
+    Resolved {
+        /// The number that was asked about.
+        msisdn: AddressBytes,
+        /// What the resolver knows.
+        resolution: Resolution,
+    },
+    /// The answer to [`crate::Command::Decide`].
+    Decided {
+        /// The message.
+        id: MessageId,
+        /// The number of the attempt that was asked about; a later one is not decided by it.
+        attempt: u16,
+        /// What is to follow; `None`: the policy has failed or is not there any more, and the built-in schedule decides.
+        next: Option<Next>,
+    },
+    /// A subscriber can be reached again: what waits for that is tried at once.
+    Alert {
+        /// The subscriber's number; a leading plus sign makes no difference.
+        msisdn: AddressBytes,
+    },
+    /// Which plugins are bound from now on. Messages that wait for a resolver that is no longer there fail on that leg.
+    Hooks {
+        /// A resolver.
+        resolver: bool,
+        /// A delivery policy.
+        delivery_policy: bool,
+        /// A biller.
+        biller: bool,
+    },
+    /// A change of a ledger account by hand. Answered by [`crate::Answer::Ledger`] once it is durable.
+    Ledger {
+        /// What is to be done.
+        operation: LedgerOperation,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// The answer to [`crate::Command::Settle`].
+    Settled {
+        /// The last serial number of the batch.
+        upto: u64,
+        /// The biller has taken it; otherwise it is told again later.
+        ok: bool,
     },
     /// Free disk space went below (or came back above) the watermark: while low, submissions are refused and
     /// delivery goes on.

@@ -10,12 +10,14 @@ mod batch;
 mod command;
 mod consent;
 mod dispatch;
+mod ending;
 mod engine;
 mod event;
 mod index;
 mod keys;
 mod lane;
 mod ledger;
+mod money;
 mod outcome;
 mod peer;
 mod random;
@@ -28,9 +30,10 @@ mod status;
 mod timer;
 
 pub use batch::{
-    Batch, Consent, Handed, KeyRecord, ParkedRecord, Part, Progress, Recovered, Remembered, Waiting,
+    Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Part, Progress, Recovered, Remembered,
+    Waiting,
 };
-pub use command::{Answer, Command, Output, QueriedState};
+pub use command::{Answer, Command, LedgerAnswer, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
 pub use settings::{PeerSettings, Settings, Uncertainty};

@@ -3,11 +3,11 @@
 use crate::engine::Engine;
 use crate::ledger::verdict_of_parts;
 use crate::peer::InFlight;
-use crate::slab::{NONE, Slot, State, flag};
+use crate::slab::{Slot, State, flag};
 use crate::{Command, Output, Part, Progress, Uncertainty, Waiting};
 use model::{
-    ErrorClass, Final, FinalState, LinkId, Message, MessageId, Moment, Now, Outcome, PeerMessageId,
-    ReceiptState, Step, StepKind,
+    ErrorClass, FinalState, LinkId, Message, MessageId, Now, Outcome, PeerMessageId, ReceiptState, Step,
+    StepKind,
 };
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Takes a message off its link's list.
-    fn take_off(&mut self, link: u32, slot: Slot) -> Option<InFlight> {
+    pub(crate) fn take_off(&mut self, link: u32, slot: Slot) -> Option<InFlight> {
         let state = self.links.get_mut(link as usize)?.as_mut()?;
         let position = self.slab[slot].position as usize;
         if state.in_flight.get(position)?.slot != slot {
@@ -358,173 +358,6 @@ impl Engine {
             .filter(|part| !part.id.0.is_empty())
             .map(|part| self.receipts.key(group, &part.id))
             .collect()
-    }
-
-    /// Ends a message: one final state, one record, and the receipt that its submitter asked for.
-    pub(crate) fn end(
-        &mut self,
-        now: Now,
-        slot: Slot,
-        state: FinalState,
-        receipt: Option<&model::Receipt>,
-        out: &mut Output,
-    ) {
-        let error = receipt.map_or(0, |receipt| u32::from(receipt.error));
-        let id =
-            self.slab[slot].side.as_ref().and_then(|side| side.parts.first()).map(|part| part.id.clone());
-        self.end_with(now, slot, state, error, id.unwrap_or_default(), receipt, out);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the facts of an end, each used once")]
-    pub(crate) fn end_with(
-        &mut self,
-        now: Now,
-        slot: Slot,
-        state: FinalState,
-        error: u32,
-        peer_id: PeerMessageId,
-        receipt: Option<&model::Receipt>,
-        out: &mut Output,
-    ) {
-        if self.slab[slot].has(flag::OWN_RECEIPT) {
-            let slot = self.leave_wait(slot, out);
-            self.drop_own_receipt(slot, out);
-            return;
-        }
-        let slot = self.leave_wait(slot, out);
-        let entry = &mut self.slab[slot];
-        let steps = entry.side.as_mut().map(|side| std::mem::take(&mut side.steps)).unwrap_or_default();
-        let took_it = !matches!(state, FinalState::Cancelled | FinalState::Expired | FinalState::Rejected);
-        let ended = Final {
-            state,
-            at: now.wall,
-            error,
-            peer: (took_it && entry.attempts > 0).then_some(entry.peer),
-            peer_id,
-            steps,
-        };
-        let wanted = entry.receipts();
-        let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
-        let wants = if good { wanted.on_success } else { wanted.on_failure };
-        if wants && entry.message.is_none() {
-            // The receipt names what only the content knows; the end becomes durable together with it.
-            entry.state = State::Ending;
-            entry.due = Moment(u64::MAX);
-            self.ending.insert(entry.id, ended);
-            self.load_if_missing(slot, out);
-            return;
-        }
-        self.finish(now, slot, ended, wants, receipt, out);
-    }
-
-    /// Takes a message out of whatever it waits in. Its slot may change.
-    fn leave_wait(&mut self, slot: Slot, out: &mut Output) -> Slot {
-        match self.slab[slot].state {
-            State::Queued => self.leave_queue(slot),
-            State::Deferred => {
-                self.peer_of(slot).deferred -= 1;
-                slot
-            }
-            State::Uncertain => {
-                self.leave_doubt(slot);
-                slot
-            }
-            State::Receipt => {
-                let group = self.peer_of(slot).settings.group;
-                self.peer_of(slot).awaiting -= 1;
-                for key in self.part_keys(slot, group) {
-                    self.receipts.remove(key, slot);
-                }
-                slot
-            }
-            State::Submitted => {
-                // The entry has just been taken off its link, or its link still holds it and must not.
-                let link = self.slab[slot].link;
-                if link != NONE
-                    && let Some(flight) = self.take_off(link, slot)
-                {
-                    self.moved_on(slot, flight.seq, out);
-                }
-                slot
-            }
-            State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,
-        }
-    }
-
-    /// Writes the final record and the receipt, and lets the entry go.
-    pub(crate) fn finish(
-        &mut self,
-        now: Now,
-        slot: Slot,
-        ended: Final,
-        wants_receipt: bool,
-        receipt: Option<&model::Receipt>,
-        out: &mut Output,
-    ) {
-        self.totals.ended[ended.state as usize] += 1;
-        let id = self.slab[slot].id;
-        // Where parts are reported singly and all of them were, there is nothing left to say.
-        let told = self.reports_parts(slot)
-            && self.slab[slot]
-                .side
-                .as_ref()
-                .is_some_and(|side| side.parts.len() > 1 && Self::state_of_parts(&side.parts).is_some());
-        if wants_receipt
-            && !told
-            && let Some(message) = self.slab[slot].message.clone()
-        {
-            let parts = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.parts);
-            let all = u16::try_from(parts.len().max(1)).unwrap_or(u16::MAX);
-            let good = parts.iter().filter(|part| part.state == Some(ReceiptState::Delivered)).count();
-            let delivered = match ended.state {
-                FinalState::Delivered => all,
-                _ => u16::try_from(good).unwrap_or(u16::MAX),
-            };
-            self.make_receipt(now, &message, &ended, receipt, (all, delivered), out);
-        }
-        out.batch.finished.push((id, ended));
-        self.release(slot);
-    }
-
-    fn drop_own_receipt(&mut self, slot: Slot, out: &mut Output) {
-        out.batch.dropped.push(self.slab[slot].id);
-        self.release(slot);
-    }
-
-    /// The content of a message has been read back.
-    pub(crate) fn loaded(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        message: Option<std::sync::Arc<Message>>,
-        out: &mut Output,
-    ) {
-        let waiting = self.waiting_for_content.remove(&id);
-        if let Some(slot) = self.ids.get(&self.slab, id) {
-            let entry = &mut self.slab[slot];
-            entry.set(flag::LOADING, false);
-            let missing = entry.message.is_none();
-            let queued = entry.state == State::Queued;
-            let peer = entry.peer.0;
-            if let Some(message) = message
-                && missing
-            {
-                self.cache(slot, message);
-                if queued {
-                    let state = &mut self.peers[peer as usize];
-                    state.evicted = state.evicted.saturating_sub(1);
-                }
-            }
-            self.mark(peer);
-            if self.slab[slot].state == State::Ending
-                && let Some(ended) = self.ending.remove(&id)
-            {
-                self.finish(now, slot, ended, true, None, out);
-            }
-        }
-        for event in waiting.into_iter().flatten() {
-            self.apply(now, event, out);
-        }
     }
 
     /// What the parts' receipts together say, as a final state.

@@ -8,8 +8,8 @@ use model::{MessageId, Now, Step, StepKind, Verdict};
 use std::sync::Arc;
 
 impl Engine {
-    /// Takes one message as it was found on disk. Peers must have been configured before; messages must come by growing
-    /// id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
+    /// Takes one message as it was found on disk. Peers must have been configured and what is remembered beside messages
+    /// ([`Engine::recover_remembered`]) taken before; messages must come by growing id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
     pub fn recover(&mut self, now: Now, recovered: Recovered, out: &mut Output) {
         let Recovered { message, progress, handed, .. } = recovered;
         let message = Arc::new(message);
@@ -81,13 +81,17 @@ impl Engine {
         }
     }
 
-    /// Takes what was found written down beside messages, after them; each kind by growing number.
+    /// Takes what was found written down beside messages, before them; each kind by growing number.
     pub fn recover_remembered(&mut self, now: Now, found: Remembered) {
         match found {
             Remembered::Key(record) => self.keys.recover(record),
             Remembered::Stopped(consent) => {
                 self.consents.set(consent, true);
             }
+            Remembered::Balance(name, balance) => self.money.recover_balance(name, balance),
+            Remembered::Operation(record) => self.money.recover_operation(&record),
+            Remembered::Settled(upto) => self.money.recover_settled(upto),
+            Remembered::Settlement(settlement) => self.money.recover_settlement(settlement),
             Remembered::Parked(record) => {
                 let group = self.peer_mut(record.peer).settings.group;
                 let key = self.receipts.key(group, &record.receipt.id);

@@ -95,6 +95,23 @@ pub struct Settings {
     pub key_retention: Duration,
     /// See `key_retention`; beyond it the oldest are forgotten.
     pub key_limit: usize,
+    /// Whether a resolver is bound, a delivery policy, a biller; changed by [`crate::Event::Hooks`]. At a start these must
+    /// say what is bound though it may not be loaded yet: without a resolver, what waits for one fails.
+    pub resolver: bool,
+    /// See `resolver`.
+    pub delivery_policy: bool,
+    /// See `resolver`.
+    pub biller: bool,
+    /// How long the answer for a known subscriber holds, where the answer itself does not say.
+    pub resolve_found_for: Duration,
+    /// How long the answer for a number without subscriber holds, where the answer itself does not say.
+    pub resolve_unknown_for: Duration,
+    /// How many answers are remembered; beyond it those that would end first go.
+    pub resolve_cache_limit: usize,
+    /// When a resolver that could not tell is asked again, where it does not say.
+    pub resolve_retry_after: Duration,
+    /// How many questions to the resolver may be unanswered; further numbers wait in order.
+    pub resolve_in_flight: usize,
     /// The country code of home, as digits: numbers with and without it are the same subscriber.
     pub country: String,
     /// Seed of the engine's random choices (weights, jitter).
@@ -115,6 +132,14 @@ impl Default for Settings {
             own_receipt_validity: Duration::from_secs(3 * 86_400),
             key_retention: Duration::from_secs(86_400),
             key_limit: 2_000_000,
+            resolver: false,
+            delivery_policy: false,
+            biller: false,
+            resolve_found_for: Duration::from_secs(3600),
+            resolve_unknown_for: Duration::from_secs(60),
+            resolve_cache_limit: 1_000_000,
+            resolve_retry_after: Duration::from_secs(5),
+            resolve_in_flight: 1000,
             country: String::new(),
             seed: 0,
         }

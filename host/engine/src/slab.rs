@@ -47,6 +47,8 @@ pub(crate) mod flag {
     pub(crate) const OWN_RECEIPT: u8 = 8;
     /// Where the three bits of the receipt request begin.
     pub(crate) const RECEIPT_SHIFT: u8 = 4;
+    /// Money is reserved for it: its end captures it or gives it back.
+    pub(crate) const PRICED: u8 = 128;
 }
 
 /// What only messages with a history need; most messages end without it.
@@ -110,7 +112,8 @@ impl Entry {
     }
 
     pub(crate) fn set_receipts(&mut self, receipts: ReceiptRequest) {
-        self.flags = self.flags & ((1 << flag::RECEIPT_SHIFT) - 1) | receipts.bits() << flag::RECEIPT_SHIFT;
+        let others = self.flags & !(0b111 << flag::RECEIPT_SHIFT);
+        self.flags = others | receipts.bits() << flag::RECEIPT_SHIFT;
     }
 
     pub(crate) fn side(&mut self) -> &mut Side {

@@ -10,6 +10,8 @@ pub(crate) enum Timer {
     Message(Slot, MessageId),
     /// A peer may send again: a token is there, a pause is over.
     Peer(u32),
+    /// The biller is told again of ends that it has refused.
+    Settle,
     /// Parked receipts are looked through.
     Parking,
     /// The next part of the slab is swept for ended validities and limits.

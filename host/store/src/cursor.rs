@@ -49,6 +49,10 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
+    pub(crate) fn i64(&mut self) -> Result<i64, RecordError> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
     pub(crate) fn short(&mut self) -> Result<&'a [u8], RecordError> {
         let length = usize::from(self.u8()?);
         self.take(length)

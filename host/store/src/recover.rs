@@ -1,9 +1,10 @@
 use crate::cursor::Cursor;
 use crate::record::{self, Decoder};
 use crate::store::{
-    HANDED, KEYS, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, OPTOUTS, PARKED, PROGRESS, damaged,
+    HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
+    PARKED, PROGRESS, SETTLEMENTS, damaged,
 };
-use crate::{Store, StoreError, ledger};
+use crate::{Store, StoreError, ledger, money};
 use engine::{Consent, Handed, Recovered, Remembered};
 use model::{AddressBytes, MessageId};
 use redb::{ReadableDatabase, ReadableTable};
@@ -73,8 +74,8 @@ impl Store {
         Ok(recovery)
     }
 
-    /// Hands over what is written down beside messages: submission keys and parked receipts by growing number, and
-    /// the subscribers' stops.
+    /// Hands over what is written down beside messages: submission keys, parked receipts and settlements by growing
+    /// number, the subscribers' stops, ledger accounts and what was done to them. The engine wants it before the messages.
     ///
     /// # Errors
     /// When the disk fails or a record is damaged.
@@ -102,6 +103,33 @@ impl Store {
                 subscriber: AddressBytes::from_slice(subscriber),
             }));
         }
-        Ok(())
+        recover_money(&transaction, each)
     }
+}
+
+fn recover_money(
+    transaction: &redb::ReadTransaction,
+    mut each: impl FnMut(Remembered),
+) -> Result<(), StoreError> {
+    for row in transaction.open_table(LEDGER)?.iter()? {
+        let (name, value) = row?;
+        let balance = money::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
+        each(Remembered::Balance(name.value().into(), balance));
+    }
+    for row in transaction.open_table(OPERATIONS)?.iter()? {
+        let (serial, value) = row?;
+        let serial = serial.value();
+        let record = money::decode_operation(serial, value.value());
+        each(Remembered::Operation(record.map_err(damaged("ledger_operations", serial))?));
+    }
+    if let Some(upto) = transaction.open_table(META)?.get(META_SETTLED)? {
+        each(Remembered::Settled(upto.value()));
+    }
+    for row in transaction.open_table(SETTLEMENTS)?.iter()? {
+        let (serial, value) = row?;
+        let serial = serial.value();
+        let settlement = money::decode_settlement(serial, value.value());
+        each(Remembered::Settlement(settlement.map_err(damaged("settlements", serial))?));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 use crate::cursor::put_short;
 use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError, ledger};
-use engine::{Batch, Progress};
+use crate::{RecordError, StoreError, ledger, money};
+use engine::{Batch, OperationRecord, Progress};
 use model::{Directory, Final, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,14 @@ pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("k
 pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
 /// 1 length, sender, subscriber, as compared → nothing: the subscriber has told the sender to stop.
 pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
+/// Account → balance; see `money`.
+pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
+/// Serial number → what was done to a ledger account; see `money`. Kept for ever.
+pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
+/// Account, serial number → nothing: finds an account's operations.
+const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> = TableDefinition::new("ledger_operations_of");
+/// Serial number → end of a charge that the biller has not been told of; see `money`.
+pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
 /// Peer number → name. Never changed once written.
 const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 
@@ -25,6 +33,8 @@ const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
 pub(crate) const META_NEXT_HANDED: &str = "next_handed";
+/// The biller has been told of all settlements up to this serial number.
+pub(crate) const META_SETTLED: &str = "settled";
 
 /// How the store is opened.
 #[derive(Debug, Clone)]
@@ -123,6 +133,10 @@ impl Store {
             transaction.open_table(KEYS)?;
             transaction.open_table(PARKED)?;
             transaction.open_table(OPTOUTS)?;
+            transaction.open_table(LEDGER)?;
+            transaction.open_table(OPERATIONS)?;
+            transaction.open_table(OPERATIONS_OF)?;
+            transaction.open_table(SETTLEMENTS)?;
         }
         transaction.commit()?;
         Ok(store)
@@ -208,6 +222,7 @@ impl Store {
                 }
             }
             done.rows += side_tables(&transaction, batch, &mut buffer)?;
+            done.rows += money_tables(&transaction, batch, &mut buffer)?;
             if !batch.accepted.is_empty() || !batch.handed.is_empty() {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(META_NEXT_ID, batch.next_id.0)?;
@@ -321,6 +336,32 @@ impl Store {
         Ok(gone.len())
     }
 
+    /// What was done to a ledger account by hand, newest first: at most `most`, with serial numbers below `before` where
+    /// that is given.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn operations(
+        &self,
+        account: &str,
+        before: Option<u64>,
+        most: usize,
+    ) -> Result<Vec<OperationRecord>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let index = transaction.open_table(OPERATIONS_OF)?;
+        let operations = transaction.open_table(OPERATIONS)?;
+        let mut found = Vec::new();
+        for row in index.range((account, 0)..(account, before.unwrap_or(u64::MAX)))?.rev().take(most) {
+            let (key, _) = row?;
+            let serial = key.value().1;
+            if let Some(row) = operations.get(serial)? {
+                let record = money::decode_operation(serial, row.value());
+                found.push(record.map_err(damaged("ledger_operations", serial))?);
+            }
+        }
+        Ok(found)
+    }
+
     /// The names of all peers that ever were; those of `wanted` that are new get their numbers, durable on return.
     ///
     /// # Errors
@@ -405,6 +446,50 @@ fn side_tables(
         let mut finished = transaction.open_table(FINISHED)?;
         for id in &batch.archived {
             finished.remove(id.0)?;
+            rows += 1;
+        }
+    }
+    Ok(rows)
+}
+
+/// What money does. Most batches have none of it where no biller is bound.
+fn money_tables(
+    transaction: &redb::WriteTransaction,
+    batch: &Batch,
+    buffer: &mut Vec<u8>,
+) -> Result<u64, StoreError> {
+    let mut rows = 0;
+    if !batch.balances.is_empty() {
+        let mut accounts = transaction.open_table(LEDGER)?;
+        for (name, balance) in &batch.balances {
+            buffer.clear();
+            money::encode_balance(buffer, balance);
+            accounts.insert(&**name, buffer.as_slice())?;
+            rows += 1;
+        }
+    }
+    if !batch.operations.is_empty() {
+        let mut operations = transaction.open_table(OPERATIONS)?;
+        let mut index = transaction.open_table(OPERATIONS_OF)?;
+        for record in &batch.operations {
+            buffer.clear();
+            money::encode_operation(buffer, record);
+            operations.insert(record.serial, buffer.as_slice())?;
+            index.insert((&*record.operation.account, record.serial), ())?;
+            rows += 2;
+        }
+    }
+    if !(batch.settlements.is_empty() && batch.settled.is_none()) {
+        let mut settlements = transaction.open_table(SETTLEMENTS)?;
+        for settlement in &batch.settlements {
+            buffer.clear();
+            money::encode_settlement(buffer, settlement);
+            settlements.insert(settlement.serial, buffer.as_slice())?;
+            rows += 1;
+        }
+        if let Some(upto) = batch.settled {
+            settlements.retain_in(..=upto, |_, _| false)?;
+            transaction.open_table(META)?.insert(META_SETTLED, upto)?;
             rows += 1;
         }
     }

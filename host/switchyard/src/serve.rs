@@ -170,9 +170,10 @@ fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine,
     for queue in queues.chain(config.gateways.iter().map(|gateway| &gateway.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
+    // First: a message that ends while it is recovered settles its charge.
+    store.recover_remembered(|found| engine.recover_remembered(now, found))?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
     engine.recovered(recovery.next_id, recovery.next_handed_seq, &recovery.rows, &mut out);
-    store.recover_remembered(|found| engine.recover_remembered(now, found))?;
     Ok((engine, out, recovery.messages))
 }
 

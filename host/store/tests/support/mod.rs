@@ -1,14 +1,15 @@
 //! Records of every shape, for all tests of the store.
 #![allow(dead_code, reason = "every test takes the part it needs")]
 
+mod money;
 pub(crate) mod reference;
 
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Imsi, Kind, Leg, Message, MessageId, PeerId,
-    PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step,
-    StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
+    PeerId, PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed,
+    Step, StepKind, Text, Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -198,6 +199,19 @@ fn step() -> impl Strategy<Value = Step> {
         time().prop_map(|until| StepKind::Held { until }),
         peer().prop_map(|peer| StepKind::Rerouted { peer }),
         Just(StepKind::Recovered),
+        (select(&Hook::ALL[..]), "\\PC{0,9}", "[0-9a-f]{12}", option::of("\\PC{0,30}")).prop_map(
+            |(hook, plugin, version, note)| StepKind::Decided {
+                hook,
+                by: Arc::new(DecidedBy { plugin, version }),
+                note: note.map(String::into_boxed_str),
+            }
+        ),
+        Just(StepKind::Resolving),
+        (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
+        any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
+        time().prop_map(|until| StepKind::AwaitingAlert { until }),
+        any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
+        any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
     ];
     (time(), kind).prop_map(|(at, kind)| Step { at, kind })
 }

@@ -1,5 +1,6 @@
 //! What the store should hold, in ordered maps: the batches of the engine, and a witness that applies them.
 
+use super::money::{Money, MoneyReference, money};
 use super::{ended, message, peer_id, progress, receipt_state};
 use engine::{Batch, Consent, Handed, KeyRecord, ParkedRecord, Progress, Recovered, Remembered};
 use model::{Final, Message, MessageId, PeerId, Receipt, Refusal, RejectReason, SubmissionKey, Timestamp};
@@ -32,6 +33,7 @@ struct Beside {
     unparked: Vec<Index>,
     consents: Vec<(Vec<u8>, Vec<u8>, bool)>,
     archived: Vec<Index>,
+    money: Money,
 }
 
 fn beside() -> impl Strategy<Value = Beside> {
@@ -55,14 +57,16 @@ fn beside() -> impl Strategy<Value = Beside> {
         vec(any::<Index>(), 0..2),
         vec((octets(), octets(), any::<bool>()), 0..3),
         vec(any::<Index>(), 0..2),
+        money(),
     )
-        .prop_map(|(keys, keys_done, parked, unparked, consents, archived)| Beside {
+        .prop_map(|(keys, keys_done, parked, unparked, consents, archived, money)| Beside {
             keys,
             keys_done,
             parked,
             unparked,
             consents,
             archived,
+            money,
         })
 }
 
@@ -101,6 +105,7 @@ pub(crate) struct Reference {
     keys: BTreeMap<u64, KeyRecord>,
     parked: BTreeMap<u64, ParkedRecord>,
     stopped: BTreeSet<Consent>,
+    money: MoneyReference,
     next_serial: u64,
     next_id: u64,
     next_handed: u64,
@@ -188,6 +193,7 @@ impl Reference {
         for index in beside.archived {
             batch.archived.extend(some(index, self.finished.keys().copied().collect()).map(MessageId));
         }
+        self.money.put(beside.money, batch);
     }
 
     fn apply_beside(&mut self, batch: &Batch) {
@@ -215,6 +221,7 @@ impl Reference {
         for id in &batch.archived {
             self.finished.remove(&id.0);
         }
+        self.money.apply(batch);
     }
 
     /// What a commit comes to.
@@ -291,6 +298,7 @@ impl Reference {
         let mut keys = Vec::new();
         let mut parked = Vec::new();
         let mut stopped = BTreeSet::new();
+        let mut money = MoneyReference::default();
         store
             .recover_remembered(|found| match found {
                 Remembered::Key(record) => keys.push(record),
@@ -298,6 +306,7 @@ impl Reference {
                 Remembered::Stopped(consent) => {
                     stopped.insert(consent);
                 }
+                found => money.found(found),
             })
             .map_err(failed)?;
         if !keys.iter().eq(self.keys.values()) {
@@ -309,6 +318,10 @@ impl Reference {
         if stopped != self.stopped {
             return differs("opted out", &stopped, &self.stopped);
         }
+        if money != self.money {
+            return differs("money", &money, &self.money);
+        }
+        money.compare_audit(store)?;
         let all = store.finished_after(MessageId(0), usize::MAX).map_err(failed)?;
         if !all.iter().map(|(message, _)| message.id.0).eq(self.finished.keys().copied()) {
             return differs("finished", &all.len(), &self.finished.len());

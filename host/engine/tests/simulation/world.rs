@@ -1,128 +1,19 @@
-//! The life of messages under everything that goes wrong, from a seed.
-//!
-//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers that come
-//! in any order, late, or never; receipts that overtake their answers; links that drop; clocks that jump; crashes that
-//! lose everything but what was committed. At the end all peers become well-behaved, and then:
-//!
-//! * every message whose submitter was told "accepted" has exactly one final record;
-//! * none is stuck;
-//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again;
-//! * a submission that was repeated under its key was answered the same each time, and accepted once;
-//! * a hand-over has a ticket of its own, unless it repeats one that was left in doubt;
-//! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
-//!
-//! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
-
-#![allow(clippy::panic, reason = "a failed invariant ends the run")]
-
+use crate::disk::Disk;
+use crate::money::Till;
+use crate::{Plan, Random};
 use bytes::Bytes;
 use engine::{
-    Answer, Batch, Command, Consent, Engine, Event, Handed, KeyRecord, Output, ParkedRecord, PeerSettings,
-    Progress, Recovered, Remembered, ReplyTo, Settings, Uncertainty,
+    Answer, Command, Engine, Event, Handed, Output, PeerSettings, Recovered, Remembered, ReplyTo, Settings,
+    Uncertainty,
 };
 use model::{
-    Address, DecidedBy, ErrorClass, Final, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment, Now,
-    Outcome, PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed,
-    SubmissionKey, Text, Ticket, Timestamp, Verdict,
+    Address, DecidedBy, ErrorClass, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment, Now, Outcome,
+    PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed, SubmissionKey,
+    Text, Ticket, Timestamp, Verdict,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-}
-
-/// What survives a crash.
-#[derive(Default)]
-struct Disk {
-    messages: BTreeMap<MessageId, Arc<Message>>,
-    progress: BTreeMap<MessageId, Progress>,
-    handed: BTreeMap<u64, Vec<Handed>>,
-    finished: BTreeMap<MessageId, Final>,
-    /// What the archive took out of `finished`.
-    archived: BTreeMap<MessageId, Final>,
-    keys: BTreeMap<u64, KeyRecord>,
-    parked: BTreeMap<u64, ParkedRecord>,
-    stopped: HashSet<Consent>,
-    next_id: MessageId,
-    next_handed: u64,
-}
-
-impl Disk {
-    fn commit(&mut self, batch: Batch) {
-        let wrote_ids = !batch.accepted.is_empty() || !batch.handed.is_empty();
-        for message in batch.accepted.into_iter().chain(batch.replaced) {
-            self.messages.insert(message.id, message);
-        }
-        for (id, progress) in batch.progress {
-            self.progress.insert(id, progress);
-        }
-        for (id, ended) in batch.finished {
-            assert!(self.messages.remove(&id).is_some(), "{id:?} ended without being there");
-            self.progress.remove(&id);
-            assert!(self.finished.insert(id, ended).is_none(), "{id:?} ended twice");
-        }
-        for id in batch.dropped {
-            assert!(self.messages.remove(&id).is_some(), "receipt {id:?} dropped twice");
-            self.progress.remove(&id);
-        }
-        if !batch.handed.is_empty() {
-            self.next_handed = batch.handed_seq + 1;
-            assert!(
-                self.handed.insert(batch.handed_seq, batch.handed).is_none(),
-                "a handed row written twice"
-            );
-        }
-        for seq in batch.handed_done {
-            self.handed.remove(&seq);
-        }
-        for record in batch.keys {
-            assert!(self.keys.insert(record.serial, record).is_none(), "a key written twice");
-        }
-        if let Some(left) = batch.keys_done {
-            self.keys = self.keys.split_off(&left);
-        }
-        for record in batch.parked {
-            assert!(self.parked.insert(record.number, record).is_none(), "a receipt parked twice");
-        }
-        for number in batch.unparked {
-            assert!(self.parked.remove(&number).is_some(), "a receipt unparked that was not parked");
-        }
-        for (consent, stop) in batch.consents {
-            if stop {
-                self.stopped.insert(consent);
-            } else {
-                self.stopped.remove(&consent);
-            }
-        }
-        for id in batch.archived {
-            if let Some(ended) = self.finished.remove(&id) {
-                self.archived.insert(id, ended);
-            }
-        }
-        if wrote_ids {
-            assert!(batch.next_id >= self.next_id, "ids went back");
-            self.next_id = batch.next_id;
-        }
-    }
-}
 
 /// A message on a link, as the peer sees it.
 struct OnLink {
@@ -131,21 +22,11 @@ struct OnLink {
     want_receipt: bool,
 }
 
-/// How a run is made.
-#[derive(Clone, Copy)]
-struct Plan {
-    crashes: bool,
-    drops: bool,
-    silence: bool,
-    uncertainty: Uncertainty,
-    body_cache: usize,
-}
-
 const LONG: Duration = Duration::from_secs(3 * 86_400);
 const ACCOUNT: PeerId = PeerId(0);
 const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
 
-struct World {
+pub(crate) struct World {
     random: Random,
     plan: Plan,
     seed: u64,
@@ -160,6 +41,7 @@ struct World {
     /// Unanswered questions of the engine's.
     loads: Vec<MessageId>,
     routes: Vec<Arc<Message>>,
+    till: Till,
     /// Receipts that peers still have to send: peer, id, message.
     receipts: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
     next_peer_id: u64,
@@ -184,7 +66,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, plan: Plan) -> Self {
+    pub(crate) fn new(seed: u64, plan: Plan) -> Self {
         let mut world = Self {
             random: Random(seed),
             plan,
@@ -199,6 +81,7 @@ impl World {
             on_links: Vec::new(),
             loads: Vec::new(),
             routes: Vec::new(),
+            till: Till::default(),
             receipts: Vec::new(),
             next_peer_id: 1,
             taken: HashMap::new(),
@@ -222,7 +105,7 @@ impl World {
         Now { wall: Timestamp(self.wall), mono: Moment(self.mono) }
     }
 
-    fn apply(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: Event) {
         let now = self.now();
         self.engine.apply(now, event, &mut self.out);
     }
@@ -233,6 +116,7 @@ impl World {
             seed: self.random.next(),
             body_cache: self.plan.body_cache,
             receipt_parking: LONG,
+            biller: true,
             ..Settings::default()
         };
         self.engine = Engine::new(settings);
@@ -240,6 +124,7 @@ impl World {
         self.links.clear();
         self.loads.clear();
         self.routes.clear();
+        self.till.crashed();
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.receipts = false;
@@ -276,11 +161,6 @@ impl World {
             })
             .collect();
         let now = self.now();
-        for one in found {
-            self.engine.recover(now, one, &mut self.out);
-        }
-        let rows: Vec<u64> = self.disk.handed.keys().copied().collect();
-        self.engine.recovered(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
         for record in self.disk.keys.values() {
             self.engine.recover_remembered(now, Remembered::Key(record.clone()));
         }
@@ -290,6 +170,14 @@ impl World {
         for consent in &self.disk.stopped {
             self.engine.recover_remembered(now, Remembered::Stopped(consent.clone()));
         }
+        for found in self.disk.remembered_money() {
+            self.engine.recover_remembered(now, found);
+        }
+        for one in found {
+            self.engine.recover(now, one, &mut self.out);
+        }
+        let rows: Vec<u64> = self.disk.handed.keys().copied().collect();
+        self.engine.recovered(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
     }
 
     /// Loses everything but the disk.
@@ -317,13 +205,13 @@ impl World {
         self.apply(Event::Receipt { peer, receipt, reply: ReplyTo { link: LinkId(0), token } });
     }
 
-    fn token(&mut self) -> u64 {
+    pub(crate) fn token(&mut self) -> u64 {
         self.next_token += 1;
         self.next_token
     }
 
     /// Writes what has gathered, and lets its commands leave.
-    fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         let now = self.now();
         self.engine.settle(now, &mut self.out);
         if self.out.is_empty() {
@@ -367,8 +255,11 @@ impl World {
                     Answer::Refused(refusal) => {
                         assert!(!matches!(refusal, Refusal::Internal), "an internal fault");
                     }
+                    Answer::Ledger(answer) => self.till.answered(to.token, answer, &self.disk),
                     _ => {}
                 },
+                Command::Settle { settlements } => self.till.told(settlements),
+                Command::Resolve { .. } | Command::Decide { .. } => panic!("nothing of that kind is bound"),
                 Command::Load { ids } => self.loads.extend(ids),
                 Command::Reroute { message } => self.routes.push(message),
                 Command::Ask { id, message, .. } => {
@@ -522,7 +413,7 @@ impl World {
             Verdict::Forward(legs)
         };
         let receipts = if self.random.chance(60) { ReceiptRequest::FINAL } else { ReceiptRequest::NONE };
-        Message {
+        let mut message = Message {
             id: MessageId(0),
             kind: Kind::Text,
             origin: ACCOUNT,
@@ -546,6 +437,23 @@ impl World {
                 quote: None,
                 seen: None,
             },
+        };
+        if self.plan.money {
+            message.routed.quote = self.till.quote(&mut self.random);
+        }
+        message
+    }
+
+    fn operate(&mut self) {
+        let operation = self.till.operation(&mut self.random);
+        let token = self.token();
+        self.till.asked(token, operation.clone());
+        self.apply(Event::Ledger { operation, reply: ReplyTo { link: LinkId(0), token } });
+    }
+
+    fn answer_biller(&mut self) {
+        if let Some((upto, ok)) = self.till.answer(&mut self.random, self.healthy) {
+            self.apply(Event::Settled { upto, ok });
         }
     }
 
@@ -584,16 +492,20 @@ impl World {
             self.apply(Event::Loaded { id, message });
         }
         for message in std::mem::take(&mut self.routes) {
-            let routed = Routed {
+            let mut routed = Routed {
                 verdict: Verdict::Forward(vec![Leg::to(PEERS[self.random.below(3)])]),
                 ..message.routed.clone()
             };
+            if self.plan.money {
+                routed.quote = self.till.quote(&mut self.random);
+            }
             self.apply(Event::Rerouted { id: message.id, routed });
         }
     }
 
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         match self.random.below(100) {
+            0..2 if self.plan.money => self.operate(),
             0..24 => self.submit(),
             24..30 => self.submit_keyed(),
             30..55 if !self.on_links.is_empty() => {
@@ -621,6 +533,7 @@ impl World {
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
             }
             78..85 => self.answer_questions(),
+            86 => self.answer_biller(),
             85 => {
                 let ids = self.disk.finished.keys().take(5).copied().collect();
                 let reply = ReplyTo { link: LinkId(0), token: 0 };
@@ -647,13 +560,14 @@ impl World {
         }
     }
 
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.healthy = true;
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
             self.link_up(peer);
         }
         for _ in 0..60_000 {
             self.answer_questions();
+            self.answer_biller();
             while !self.on_links.is_empty() {
                 self.answer(0);
             }
@@ -661,7 +575,7 @@ impl World {
                 self.send_receipt(0);
             }
             self.commit();
-            if self.engine.live() == 0 && self.out.is_empty() {
+            if self.engine.live() == 0 && self.engine.unsettled() == 0 && self.out.is_empty() {
                 break;
             }
             // To the next thing that waits, and a little at a time.
@@ -673,6 +587,7 @@ impl World {
             self.wall += next;
         }
         let seed = self.seed;
+        self.till.check_end(&self.disk, seed);
         assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
         assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
@@ -709,55 +624,6 @@ impl World {
                 self.told_final.contains_key(id),
                 "seed {seed}: {id:?} ended and its submitter was not told"
             );
-        }
-    }
-}
-
-fn run(plan: Plan, seeds: u64) {
-    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
-        let mut world = World::new(seed, plan);
-        for _ in 0..400 {
-            world.step();
-        }
-        world.commit();
-        world.finish();
-    }
-}
-
-const CALM: Plan = Plan {
-    crashes: false,
-    drops: false,
-    silence: false,
-    uncertainty: Uncertainty::SendAgain,
-    body_cache: 1 << 20,
-};
-
-#[test]
-fn without_doubt_every_message_goes_out_exactly_once() {
-    run(CALM, 400);
-}
-
-#[test]
-fn content_that_is_read_back_changes_nothing() {
-    run(Plan { body_cache: 0, ..CALM }, 400);
-}
-
-#[test]
-fn links_that_drop_lose_nothing() {
-    run(Plan { drops: true, silence: true, ..CALM }, 400);
-}
-
-#[test]
-fn crashes_lose_nothing() {
-    run(Plan { crashes: true, ..CALM }, 400);
-}
-
-#[test]
-fn all_at_once_with_each_remedy_for_doubt() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
-        for body_cache in [0, 1 << 20] {
-            run(Plan { crashes: true, drops: true, silence: true, uncertainty, body_cache }, 120);
         }
     }
 }

@@ -1,0 +1,113 @@
+use crate::money::Purse;
+use engine::{Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Progress, Remembered};
+use model::{Balance, Final, Message, MessageId, Settlement};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// What survives a crash.
+#[derive(Default)]
+pub(crate) struct Disk {
+    pub(crate) messages: BTreeMap<MessageId, Arc<Message>>,
+    pub(crate) progress: BTreeMap<MessageId, Progress>,
+    pub(crate) handed: BTreeMap<u64, Vec<Handed>>,
+    pub(crate) finished: BTreeMap<MessageId, Final>,
+    /// What the archive took out of `finished`.
+    pub(crate) archived: BTreeMap<MessageId, Final>,
+    pub(crate) keys: BTreeMap<u64, KeyRecord>,
+    pub(crate) parked: BTreeMap<u64, ParkedRecord>,
+    pub(crate) stopped: HashSet<Consent>,
+    pub(crate) balances: BTreeMap<Arc<str>, Balance>,
+    pub(crate) operations: BTreeMap<u64, OperationRecord>,
+    pub(crate) settlements: BTreeMap<u64, Settlement>,
+    pub(crate) settled: Option<u64>,
+    /// What the ledger should have come to.
+    pub(crate) purse: Purse,
+    pub(crate) next_id: MessageId,
+    pub(crate) next_handed: u64,
+}
+
+impl Disk {
+    pub(crate) fn commit(&mut self, batch: Batch) {
+        let wrote_ids = !batch.accepted.is_empty() || !batch.handed.is_empty();
+        for message in batch.accepted.into_iter().chain(batch.replaced) {
+            self.messages.insert(message.id, message);
+        }
+        for (id, progress) in batch.progress {
+            self.progress.insert(id, progress);
+        }
+        for (id, ended) in batch.finished {
+            let Some(message) = self.messages.remove(&id) else { panic!("{id:?} ended without being there") };
+            self.purse.ended(&message, &ended);
+            self.progress.remove(&id);
+            assert!(self.finished.insert(id, ended).is_none(), "{id:?} ended twice");
+        }
+        for id in batch.dropped {
+            assert!(self.messages.remove(&id).is_some(), "receipt {id:?} dropped twice");
+            self.progress.remove(&id);
+        }
+        if !batch.handed.is_empty() {
+            self.next_handed = batch.handed_seq + 1;
+            assert!(
+                self.handed.insert(batch.handed_seq, batch.handed).is_none(),
+                "a handed row written twice"
+            );
+        }
+        for seq in batch.handed_done {
+            self.handed.remove(&seq);
+        }
+        for record in batch.keys {
+            assert!(self.keys.insert(record.serial, record).is_none(), "a key written twice");
+        }
+        if let Some(left) = batch.keys_done {
+            self.keys = self.keys.split_off(&left);
+        }
+        for record in batch.parked {
+            assert!(self.parked.insert(record.number, record).is_none(), "a receipt parked twice");
+        }
+        for number in batch.unparked {
+            assert!(self.parked.remove(&number).is_some(), "a receipt unparked that was not parked");
+        }
+        for (consent, stop) in batch.consents {
+            if stop {
+                self.stopped.insert(consent);
+            } else {
+                self.stopped.remove(&consent);
+            }
+        }
+        for (account, balance) in batch.balances {
+            self.balances.insert(account, balance);
+        }
+        for record in batch.operations {
+            self.purse.operated(&record);
+            assert!(self.operations.insert(record.serial, record).is_none(), "an operation written twice");
+        }
+        for settlement in batch.settlements {
+            self.purse.to_settle(&settlement);
+            assert!(self.settlements.insert(settlement.serial, settlement).is_none(), "settled twice");
+        }
+        if let Some(upto) = batch.settled {
+            self.settled = Some(upto);
+            self.settlements = self.settlements.split_off(&(upto + 1));
+        }
+        self.purse.check(&self.balances, self.messages.values());
+        for id in batch.archived {
+            if let Some(ended) = self.finished.remove(&id) {
+                self.archived.insert(id, ended);
+            }
+        }
+        if wrote_ids {
+            assert!(batch.next_id >= self.next_id, "ids went back");
+            self.next_id = batch.next_id;
+        }
+    }
+
+    /// What a start finds of the ledger.
+    pub(crate) fn remembered_money(&self) -> Vec<Remembered> {
+        let balances =
+            self.balances.iter().map(|(name, balance)| Remembered::Balance(name.clone(), *balance));
+        let operations = self.operations.values().cloned().map(Remembered::Operation);
+        let settlements = self.settlements.values().cloned().map(Remembered::Settlement);
+        let settled = self.settled.map(Remembered::Settled);
+        balances.chain(operations).chain(settled).chain(settlements).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! The life of messages under everything that goes wrong, from a seed.
+//!
+//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers that come
+//! in any order, late, or never; receipts that overtake their answers; links that drop; clocks that jump; crashes that
+//! lose everything but what was committed. At the end all peers become well-behaved, and then:
+//!
+//! * every message whose submitter was told "accepted" has exactly one final record;
+//! * none is stuck;
+//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again;
+//! * a submission that was repeated under its key was answered the same each time, and accepted once;
+//! * a hand-over has a ticket of its own, unless it repeats one that was left in doubt;
+//! * at every commit each ledger account has as much as was put in, less what its ended messages cost, and never less
+//!   than its limit; each priced message is charged or refunded once, a balance operation counts once however often it is
+//!   sent, and the biller is told of every end that it wants to know;
+//! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
+//!
+//! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
+
+#![allow(clippy::panic, reason = "a failed invariant ends the run")]
+
+mod disk;
+mod money;
+mod world;
+
+use engine::Uncertainty;
+use world::World;
+
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+/// How a run is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) crashes: bool,
+    pub(crate) drops: bool,
+    pub(crate) silence: bool,
+    pub(crate) uncertainty: Uncertainty,
+    pub(crate) body_cache: usize,
+    /// Messages cost something.
+    pub(crate) money: bool,
+}
+
+fn run(plan: Plan, seeds: u64) {
+    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
+        let mut world = World::new(seed, plan);
+        for _ in 0..400 {
+            world.step();
+        }
+        world.commit();
+        world.finish();
+    }
+}
+
+const CALM: Plan = Plan {
+    crashes: false,
+    drops: false,
+    silence: false,
+    uncertainty: Uncertainty::SendAgain,
+    body_cache: 1 << 20,
+    money: false,
+};
+
+#[test]
+fn without_doubt_every_message_goes_out_exactly_once() {
+    run(CALM, 400);
+}
+
+#[test]
+fn content_that_is_read_back_changes_nothing() {
+    run(Plan { body_cache: 0, ..CALM }, 400);
+}
+
+#[test]
+fn links_that_drop_lose_nothing() {
+    run(Plan { drops: true, silence: true, ..CALM }, 400);
+}
+
+#[test]
+fn crashes_lose_nothing() {
+    run(Plan { crashes: true, ..CALM }, 400);
+}
+
+#[test]
+fn all_at_once_with_each_remedy_for_doubt() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            run(Plan { crashes: true, drops: true, silence: true, uncertainty, body_cache, ..CALM }, 120);
+        }
+    }
+}
+
+#[test]
+fn money_is_conserved() {
+    run(Plan { money: true, ..CALM }, 200);
+}
+
+#[test]
+fn money_is_conserved_over_crashes() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { money: true, crashes: true, drops: true, silence: true, body_cache, ..CALM }, 300);
+    }
+}

@@ -1,0 +1,168 @@
+//! The octets of ledger accounts, of what is done to them, and of ends of charges. As in `record`, all numbers are
+//! little-endian and every record begins with its format version.
+
+use crate::RecordError;
+use crate::cursor::{Cursor, put_short, put_text};
+use crate::record::{FORMAT, is_known};
+use engine::OperationRecord;
+use model::{Balance, LedgerChange, LedgerOperation, MessageId, Settlement, Timestamp};
+
+/// On disk, table `ledger`, key the account's name, value: 1 format, then as [`put_balance`].
+pub fn encode_balance(out: &mut Vec<u8>, balance: &Balance) {
+    out.push(FORMAT);
+    put_balance(out, balance);
+}
+
+/// 8 balance, 8 reserved, 8 captured, 8 funded, 8 credit; balance and funded are signed.
+fn put_balance(out: &mut Vec<u8>, balance: &Balance) {
+    out.extend_from_slice(&balance.balance.to_le_bytes());
+    out.extend_from_slice(&balance.reserved.to_le_bytes());
+    out.extend_from_slice(&balance.captured.to_le_bytes());
+    out.extend_from_slice(&balance.funded.to_le_bytes());
+    out.extend_from_slice(&balance.credit.to_le_bytes());
+}
+
+fn balance(cursor: &mut Cursor<'_>) -> Result<Balance, RecordError> {
+    Ok(Balance {
+        balance: cursor.i64()?,
+        reserved: cursor.u64()?,
+        captured: cursor.u64()?,
+        funded: cursor.i64()?,
+        credit: cursor.u64()?,
+    })
+}
+
+fn begin(octets: &[u8]) -> Result<Cursor<'_>, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if !is_known(cursor.u8()?) {
+        return Err(RecordError { what: "unknown record format", offset: 0 });
+    }
+    Ok(cursor)
+}
+
+fn name<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
+    let octets = cursor.short()?;
+    std::str::from_utf8(octets).map_err(|_| cursor.damaged("text is not UTF-8"))
+}
+
+/// Reads what [`encode_balance`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_balance(octets: &[u8]) -> Result<Balance, RecordError> {
+    balance(&mut begin(octets)?)
+}
+
+/// On disk, table `ledger_operations`, key the serial number, value: 1 format, 8 at, key, account: each 1 length, UTF-8;
+/// 1 kind (0 limit: 8 credit; 1 fund: 8 amount, signed), actor, reason: each 2 length, UTF-8; the account afterwards as
+/// in `ledger`.
+pub fn encode_operation(out: &mut Vec<u8>, record: &OperationRecord) {
+    let operation = &record.operation;
+    out.push(FORMAT);
+    out.extend_from_slice(&record.at.0.to_le_bytes());
+    put_short(out, operation.key.as_bytes());
+    put_short(out, operation.account.as_bytes());
+    match operation.change {
+        LedgerChange::Limit { credit } => {
+            out.push(0);
+            out.extend_from_slice(&credit.to_le_bytes());
+        }
+        LedgerChange::Fund { amount } => {
+            out.push(1);
+            out.extend_from_slice(&amount.to_le_bytes());
+        }
+    }
+    put_text(out, &operation.actor);
+    put_text(out, &operation.reason);
+    put_balance(out, &record.balance);
+}
+
+/// Reads what [`encode_operation`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_operation(serial: u64, octets: &[u8]) -> Result<OperationRecord, RecordError> {
+    let mut cursor = begin(octets)?;
+    let at = Timestamp(cursor.u64()?);
+    let (key, account) = (name(&mut cursor)?.into(), name(&mut cursor)?.into());
+    let change = match cursor.u8()? {
+        0 => LedgerChange::Limit { credit: cursor.u64()? },
+        1 => LedgerChange::Fund { amount: cursor.i64()? },
+        _ => return Err(cursor.damaged("unknown change")),
+    };
+    let (actor, reason) = (cursor.text()?.into(), cursor.text()?.into());
+    let operation = LedgerOperation { key, account, change, actor, reason };
+    Ok(OperationRecord { serial, operation, at, balance: balance(&mut cursor)? })
+}
+
+/// On disk, table `settlements`, key the serial number, value: 1 format, 8 message, 8 amount, 1 whether captured, 8 at,
+/// account: 1 length, UTF-8.
+pub fn encode_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
+    out.push(FORMAT);
+    out.extend_from_slice(&settlement.message.0.to_le_bytes());
+    out.extend_from_slice(&settlement.amount.to_le_bytes());
+    out.push(u8::from(settlement.captured));
+    out.extend_from_slice(&settlement.at.0.to_le_bytes());
+    put_short(out, settlement.account.as_bytes());
+}
+
+/// Reads what [`encode_settlement`] wrote.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn decode_settlement(serial: u64, octets: &[u8]) -> Result<Settlement, RecordError> {
+    let mut cursor = begin(octets)?;
+    let (message, amount) = (MessageId(cursor.u64()?), cursor.u64()?);
+    let captured = cursor.u8()? != 0;
+    let at = Timestamp(cursor.u64()?);
+    Ok(Settlement { serial, message, account: name(&mut cursor)?.into(), amount, captured, at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: Balance =
+        Balance { balance: -5, reserved: 7, captured: u64::MAX, funded: i64::MIN, credit: 9 };
+
+    /// Reads as written, and is refused wherever it is cut off.
+    fn round_trip<T: PartialEq + std::fmt::Debug>(
+        written: &T,
+        encode: impl Fn(&mut Vec<u8>, &T),
+        decode: impl Fn(&[u8]) -> Result<T, RecordError>,
+    ) {
+        let mut octets = Vec::new();
+        encode(&mut octets, written);
+        assert_eq!(decode(&octets).as_ref(), Ok(written));
+        for cut in 0..octets.len() {
+            assert!(decode(&octets[..cut]).is_err(), "cut at {cut}");
+        }
+        octets[0] = FORMAT + 1;
+        assert!(decode(&octets).is_err());
+    }
+
+    #[test]
+    fn records_read_as_written() {
+        round_trip(&SOME, encode_balance, decode_balance);
+        for change in [LedgerChange::Limit { credit: u64::MAX }, LedgerChange::Fund { amount: -3 }] {
+            let operation = LedgerOperation {
+                key: "invoice 7".into(),
+                account: "acme".into(),
+                change,
+                actor: "admin".into(),
+                reason: "Überweisung".into(),
+            };
+            let record = OperationRecord { serial: 3, operation, at: Timestamp(4), balance: SOME };
+            round_trip(&record, encode_operation, |octets| decode_operation(3, octets));
+        }
+        let settlement = Settlement {
+            serial: 8,
+            message: MessageId(9),
+            account: "acme".into(),
+            amount: 10,
+            captured: true,
+            at: Timestamp(11),
+        };
+        round_trip(&settlement, encode_settlement, |octets| decode_settlement(8, octets));
+    }
+}
