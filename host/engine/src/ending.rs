@@ -2,6 +2,7 @@
 
 use crate::Output;
 use crate::engine::Engine;
+use crate::resolving::needs_subscriber;
 use crate::slab::{NONE, Slot, State, flag};
 use model::{Final, FinalState, Message, MessageId, Moment, Now, PeerMessageId, ReceiptState};
 
@@ -100,6 +101,10 @@ impl Engine {
                 }
                 slot
             }
+            State::Resolving => {
+                self.leave_resolving(slot);
+                slot
+            }
             State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,
         }
     }
@@ -170,12 +175,21 @@ impl Engine {
                 }
             }
             self.mark(peer);
+            // At its time it came into its queue unseen.
+            if queued
+                && let Some(message) = self.slab[slot].message.clone()
+                && needs_subscriber(&message, self.slab[slot].leg)
+            {
+                let slot = self.leave_queue(slot);
+                self.resolve_first(now, slot, &message, out);
+            }
             if self.slab[slot].state == State::Ending
                 && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
             {
                 self.finish(now, slot, ended, wants_receipt, None, out);
             }
         }
+        self.loaded_for_answer(id);
         for event in waiting.into_iter().flatten() {
             self.apply(now, event, out);
         }

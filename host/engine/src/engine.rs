@@ -6,6 +6,7 @@ use crate::ledger::{Parking, ReceiptIndex};
 use crate::money::Money;
 use crate::peer::{InFlight, Link, Peer};
 use crate::random::Random;
+use crate::resolving::{Resolving, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
 use crate::timer::{Timer, Timers};
 use crate::{Answer, Command, Event, Output, Settings};
@@ -52,6 +53,7 @@ pub struct Engine {
     pub(crate) keys: Keys,
     pub(crate) consents: Consents,
     pub(crate) money: Money,
+    pub(crate) resolving: Resolving,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -116,6 +118,7 @@ impl Engine {
             keys: Keys::new(random.next()),
             consents: Consents::default(),
             money: Money::new(random.next()),
+            resolving: Resolving::new(random.next()),
             random,
             settings,
             slab: Slab::new(),
@@ -182,11 +185,12 @@ impl Engine {
                 out.commands.push(Command::Answer { to: reply, answer });
             }
             Event::Hooks { resolver, delivery_policy, biller } => {
-                self.hooks_changed(now, resolver, delivery_policy, biller, out);
+                self.hooks_changed(resolver, delivery_policy, biller);
             }
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
-            Event::Resolved { .. } | Event::Decided { .. } | Event::Alert { .. } => {}
+            Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
+            Event::Decided { .. } | Event::Alert { .. } => {}
             Event::Drain => self.draining = true,
         }
     }
@@ -197,14 +201,17 @@ impl Engine {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
+        self.move_resolved(now, out);
         while let Some(peer) = self.dirty.pop() {
             self.peers[peer as usize].dirty = false;
             self.dispatch(now, peer, out);
         }
+        self.ask_resolver(out);
         self.evict();
         self.load_ahead(out);
         self.tell_biller(now, out);
-        if !self.sweep_set && (self.slab.used() > 0 || self.keys.len() > 0) {
+        let swept = self.slab.used() > 0 || self.keys.len() > 0 || self.resolving.remembers();
+        if !self.sweep_set && swept {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
         }
@@ -258,6 +265,7 @@ impl Engine {
             Timer::Parking => self.look_through_parking(now, out),
             // Looked at after every run of events.
             Timer::Settle => {}
+            Timer::Resolve => self.resolving.asked_again(now.mono),
             Timer::Sweep => {
                 self.sweep_set = false;
                 self.sweep(now, out);
@@ -273,11 +281,17 @@ impl Engine {
         match entry.state {
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
+                if let Some(message) = self.slab[slot].message.clone()
+                    && needs_subscriber(&message, self.slab[slot].leg)
+                {
+                    self.resolve_first(now, slot, &message, out);
+                    return;
+                }
                 self.requeue(slot);
                 self.load_if_missing(slot, out);
             }
             State::Held => self.ask_route(now, slot, out),
-            State::Queued => self.waited_long_enough(now, slot, out),
+            State::Queued | State::Resolving => self.waited_long_enough(now, slot, out),
             State::Free
             | State::Ghost
             | State::Submitted
@@ -294,6 +308,7 @@ impl Engine {
         if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention, self.settings.key_limit) {
             out.batch.keys_done = Some(left);
         }
+        self.resolving.forget(now.mono);
         let capacity = self.slab.capacity();
         let share = (capacity / 60).max(65_536).min(capacity);
         for _ in 0..share {
@@ -302,7 +317,7 @@ impl Engine {
             let entry = &self.slab[slot];
             match entry.state {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
-                State::Queued | State::Deferred | State::Held | State::Routing => {
+                State::Queued | State::Deferred | State::Held | State::Routing | State::Resolving => {
                     if entry.expires <= now.mono {
                         self.end(now, slot, FinalState::Expired, None, out);
                     }
@@ -341,17 +356,14 @@ impl Engine {
         }
     }
 
-    fn hooks_changed(
-        &mut self,
-        now: Now,
-        resolver: bool,
-        delivery_policy: bool,
-        biller: bool,
-        out: &mut Output,
-    ) {
+    fn hooks_changed(&mut self, resolver: bool, delivery_policy: bool, biller: bool) {
         if self.settings.biller != biller {
             self.biller_changed();
         }
+        if self.settings.resolver != resolver {
+            self.resolver_changed();
+        }
+        self.settings.resolver = resolver;
         self.settings.delivery_policy = delivery_policy;
         self.settings.biller = biller;
     }

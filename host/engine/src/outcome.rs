@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// This leg will not do it: the next one, or the end.
-    fn leg_failed(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
+    pub(crate) fn leg_failed(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
         if let Some(message) = self.slab[slot].message.clone()
             && self.next_leg(now, slot, &message, out)
         {
@@ -317,7 +317,12 @@ impl Engine {
             State::Routing => Waiting::Held { until: now.wall_of(entry.due.min(now.mono)) },
             State::Uncertain => Waiting::Uncertain { since },
             State::Receipt => Waiting::Receipt { peer: entry.peer, since },
-            State::Queued | State::Submitted | State::Free | State::Ghost | State::Ending => Waiting::Queued,
+            State::Queued
+            | State::Resolving
+            | State::Submitted
+            | State::Free
+            | State::Ghost
+            | State::Ending => Waiting::Queued,
         };
         let (parts, steps) = entry
             .side

@@ -99,6 +99,8 @@ pub(crate) struct Peer {
     /// Messages in `lanes`, ghosts left out.
     pub(crate) queued: u64,
     pub(crate) deferred: u64,
+    /// Messages that wait for their subscriber before they may join its queue.
+    pub(crate) resolving: u64,
     pub(crate) uncertain: u64,
     pub(crate) awaiting: u64,
     pub(crate) in_flight: u64,
@@ -123,6 +125,7 @@ impl Peer {
             lanes: Default::default(),
             queued: 0,
             deferred: 0,
+            resolving: 0,
             uncertain: 0,
             awaiting: 0,
             in_flight: 0,

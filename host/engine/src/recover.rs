@@ -45,9 +45,9 @@ impl Engine {
                     (_, Some(scheduled)) if scheduled > now.wall => {
                         self.defer(slot, now.moment_of(scheduled));
                     }
-                    _ => self.join_queue(now, slot, &message),
+                    _ => self.arrive(now, slot, &message, out),
                 },
-                Some(Waiting::Queued) => self.join_queue(now, slot, &message),
+                Some(Waiting::Queued) => self.arrive(now, slot, &message, out),
                 Some(Waiting::Deferred { until }) => self.defer(slot, now.moment_of(until)),
                 Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
                 Some(Waiting::Uncertain { since }) => {
