@@ -38,6 +38,10 @@ impl Engine {
                     break Brake::Window;
                 }
             }
+            let in_flight = self.peers[index].in_flight;
+            if self.peers[index].advised_window.is_some_and(|window| in_flight >= u64::from(window)) {
+                break Brake::Window;
+            }
             let Some((slot, priority)) = self.head(index) else { break Brake::Idle };
             if self.slab[slot].expires <= now.mono {
                 self.end(now, slot, FinalState::Expired, None, out);

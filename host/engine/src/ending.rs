@@ -77,6 +77,8 @@ impl Engine {
             State::Queued => self.leave_queue(slot),
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
+                let id = self.slab[slot].id;
+                self.deciding.forget_alert(id);
                 slot
             }
             State::Uncertain => {
@@ -103,6 +105,10 @@ impl Engine {
             }
             State::Resolving => {
                 self.leave_resolving(slot);
+                slot
+            }
+            State::Deciding => {
+                self.leave_deciding(slot);
                 slot
             }
             State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,

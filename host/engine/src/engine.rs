@@ -1,4 +1,5 @@
 use crate::consent::{Consents, comparable};
+use crate::deciding::Deciding;
 use crate::ending::Ending;
 use crate::index::{IdIndex, PairIndex};
 use crate::keys::Keys;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) consents: Consents,
     pub(crate) money: Money,
     pub(crate) resolving: Resolving,
+    pub(crate) deciding: Deciding,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -119,6 +121,7 @@ impl Engine {
             consents: Consents::default(),
             money: Money::new(random.next()),
             resolving: Resolving::new(random.next()),
+            deciding: Deciding::default(),
             random,
             settings,
             slab: Slab::new(),
@@ -185,12 +188,13 @@ impl Engine {
                 out.commands.push(Command::Answer { to: reply, answer });
             }
             Event::Hooks { resolver, delivery_policy, biller } => {
-                self.hooks_changed(resolver, delivery_policy, biller);
+                self.hooks_changed(now, (resolver, delivery_policy, biller), out);
             }
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
-            Event::Decided { .. } | Event::Alert { .. } => {}
+            Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
+            Event::Alert { msisdn } => self.alert(now, &msisdn, out),
             Event::Drain => self.draining = true,
         }
     }
@@ -281,6 +285,7 @@ impl Engine {
         match entry.state {
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
+                self.deciding.forget_alert(id);
                 if let Some(message) = self.slab[slot].message.clone()
                     && needs_subscriber(&message, self.slab[slot].leg)
                 {
@@ -296,6 +301,7 @@ impl Engine {
             | State::Ghost
             | State::Submitted
             | State::Routing
+            | State::Deciding
             | State::Uncertain
             | State::Receipt
             | State::Ending => {}
@@ -317,7 +323,12 @@ impl Engine {
             let entry = &self.slab[slot];
             match entry.state {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
-                State::Queued | State::Deferred | State::Held | State::Routing | State::Resolving => {
+                State::Queued
+                | State::Deferred
+                | State::Held
+                | State::Routing
+                | State::Resolving
+                | State::Deciding => {
                     if entry.expires <= now.mono {
                         self.end(now, slot, FinalState::Expired, None, out);
                     }
@@ -356,7 +367,8 @@ impl Engine {
         }
     }
 
-    fn hooks_changed(&mut self, resolver: bool, delivery_policy: bool, biller: bool) {
+    fn hooks_changed(&mut self, now: Now, bound: (bool, bool, bool), out: &mut Output) {
+        let (resolver, delivery_policy, biller) = bound;
         if self.settings.biller != biller {
             self.biller_changed();
         }
@@ -365,6 +377,9 @@ impl Engine {
         }
         self.settings.resolver = resolver;
         self.settings.delivery_policy = delivery_policy;
+        if !delivery_policy {
+            self.policy_gone(now, out);
+        }
         self.settings.biller = biller;
     }
 

@@ -9,6 +9,7 @@ mod accept;
 mod batch;
 mod command;
 mod consent;
+mod deciding;
 mod dispatch;
 mod ending;
 mod engine;

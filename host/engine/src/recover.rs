@@ -48,7 +48,13 @@ impl Engine {
                     _ => self.arrive(now, slot, &message, out),
                 },
                 Some(Waiting::Queued) => self.arrive(now, slot, &message, out),
-                Some(Waiting::Deferred { until }) => self.defer(slot, now.moment_of(until)),
+                Some(Waiting::Deferred { until }) => {
+                    let last = self.slab[slot].side.as_ref().and_then(|side| side.steps.last());
+                    if last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. })) {
+                        self.index_alert(slot, &message);
+                    }
+                    self.defer(slot, now.moment_of(until));
+                }
                 Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
                 Some(Waiting::Uncertain { since }) => {
                     let settings = &self.peer_of(slot).settings;

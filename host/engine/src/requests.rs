@@ -199,7 +199,12 @@ impl Engine {
         if let Some(at) = schedule {
             match self.slab[slot].state {
                 State::Queued => slot = self.leave_queue(slot),
-                State::Deferred => self.peer_of(slot).deferred -= 1,
+                State::Deferred => {
+                    self.peer_of(slot).deferred -= 1;
+                    let id = self.slab[slot].id;
+                    self.deciding.forget_alert(id);
+                }
+                State::Deciding => self.leave_deciding(slot),
                 State::Resolving => self.leave_resolving(slot),
                 _ => {}
             }

@@ -29,6 +29,8 @@ pub(crate) enum State {
     Routing,
     /// Waiting for the subscriber behind its number; `due` is when it has waited long enough for its leg.
     Resolving,
+    /// Refused; the delivery policy has been asked what follows. `due` is when the built-in schedule would try again.
+    Deciding,
     /// Written and never answered; `due` is when doubt becomes [`model::FinalState::Unknown`].
     Uncertain,
     /// Taken by the peer; waits for its receipt until `due`.
@@ -41,7 +43,9 @@ impl State {
     /// Whether nobody has the message but us, so that its submitter may take it back.
     pub(crate) fn waits(self) -> bool {
         match self {
-            Self::Queued | Self::Deferred | Self::Held | Self::Routing | Self::Resolving => true,
+            Self::Queued | Self::Deferred | Self::Held | Self::Routing | Self::Resolving | Self::Deciding => {
+                true
+            }
             Self::Free | Self::Ghost | Self::Submitted | Self::Uncertain | Self::Receipt | Self::Ending => {
                 false
             }

@@ -133,6 +133,7 @@ impl Engine {
             State::Deferred => Doing::Deferred,
             State::Held | State::Routing => Doing::Held,
             State::Resolving => Doing::Resolving,
+            State::Deciding => Doing::Deciding,
             State::Uncertain => Doing::Uncertain,
             State::Receipt => Doing::AwaitingReceipt,
             State::Ending | State::Free | State::Ghost => Doing::Ending,
@@ -143,7 +144,9 @@ impl Engine {
             .as_ref()
             .filter(|_| entry.state == State::Resolving)
             .and_then(|message| self.resolving.again_at(&number_on_leg(message, entry.leg)));
-        let until = asked_again.map_or(entry.due, |again| again.min(entry.due));
+        // What the built-in schedule would do is not what it waits for.
+        let due = if entry.state == State::Deciding { Moment(u64::MAX) } else { entry.due };
+        let until = asked_again.map_or(due, |again| again.min(due));
         let flight = self
             .links
             .get(entry.link as usize)

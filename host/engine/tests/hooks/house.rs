@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(crate) const ACCOUNT: PeerId = PeerId(0);
 pub(crate) const FIRST: PeerId = PeerId(1);
 pub(crate) const SECOND: PeerId = PeerId(2);
+/// Of every message.
+pub(crate) const VALIDITY: Duration = Duration::from_secs(7_200);
 pub(crate) const REPLY: ReplyTo = ReplyTo { link: LinkId(9), token: 1 };
 
 /// An engine, a disk, and what has left.
@@ -273,7 +275,7 @@ pub(crate) fn message(number: &str, mut legs: Vec<Leg>) -> Message {
         tlvs: Bytes::new(),
         accepted_at: Timestamp(0),
         scheduled: None,
-        expires_at: Timestamp(1_795_000_000_000 + 86_400_000),
+        expires_at: Timestamp(1_795_000_000_000 + u64::try_from(VALIDITY.as_millis()).unwrap()),
         routed: Routed::new(Verdict::Forward(legs), by()),
     }
 }

@@ -1,5 +1,5 @@
 use crate::house::{
-    ACCOUNT, FIRST, House, REPLY, SECOND, by, found, imsi, message, resolved, subscriber_leg,
+    ACCOUNT, FIRST, House, REPLY, SECOND, VALIDITY, by, found, imsi, message, resolved, subscriber_leg,
 };
 use engine::{Answer, Doing, Event, ResolvingStatus, Settings};
 use model::{
@@ -144,7 +144,7 @@ fn a_resolver_that_wants_time_is_asked_again_then() {
         assert_eq!(house.questions.len(), 1);
     }
     // Validity ends it, though nobody ever answers; and nobody is asked for the dead.
-    house.pass(Duration::from_secs(86_400));
+    house.pass(VALIDITY);
     assert_eq!((house.engine.live(), house.finished[&id].state), (0, FinalState::Expired));
     house.answer_all(&Subscriber::TryLater { after: None });
     house.pass(Duration::from_secs(60));
