@@ -60,15 +60,32 @@ impl Engine {
         let wanted = entry.receipts();
         let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
         let wants = if good { wanted.on_success } else { wanted.on_failure };
-        if entry.message.is_none() && (wants || entry.has(flag::PRICED)) {
+        let missing = entry.message.is_none() && (wants || entry.has(flag::PRICED));
+        if missing || self.recovering {
             // The receipt and the ledger need what only the content knows; the end becomes durable together with them.
             entry.state = State::Ending;
             entry.due = Moment(u64::MAX);
             self.ending.insert(entry.id, Ending { ended, wants_receipt: wants });
-            self.load_if_missing(slot, out);
+            if missing {
+                self.load_if_missing(slot, out);
+            } else {
+                let id = self.slab[slot].id;
+                self.ended_meanwhile.push(id);
+            }
             return;
         }
         self.finish(now, slot, ended, wants, receipt, out);
+    }
+
+    /// Messages that ended while the others were still being found can be finished now.
+    pub(crate) fn finish_recovered(&mut self, now: Now, out: &mut Output) {
+        for id in std::mem::take(&mut self.ended_meanwhile) {
+            if let Some(slot) = self.ids.get(&self.slab, id)
+                && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
+            {
+                self.finish(now, slot, ended, wants_receipt, None, out);
+            }
+        }
     }
 
     /// Takes a message out of whatever it waits in. Its slot may change.

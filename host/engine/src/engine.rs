@@ -47,6 +47,10 @@ pub struct Engine {
     pub(crate) waiting_for_content: HashMap<MessageId, Vec<Event>>,
     /// Ends that wait for the content of a message, to write the receipt or to settle the charge.
     pub(crate) ending: HashMap<MessageId, Ending>,
+    /// From the first message found on disk until the last: no id may be given out, since it is not known which are free.
+    pub(crate) recovering: bool,
+    /// Messages that ended meanwhile; their receipts are made when ids are known.
+    pub(crate) ended_meanwhile: Vec<MessageId>,
     /// Slots accepted in this run: evicted at its end if they still wait and memory is short.
     pub(crate) fresh: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
@@ -138,6 +142,8 @@ impl Engine {
             handed_live: FxHashMap::default(),
             waiting_for_content: HashMap::new(),
             ending: HashMap::new(),
+            recovering: false,
+            ended_meanwhile: Vec::new(),
             fresh: Vec::new(),
             in_doubt: HashMap::new(),
             cached: 0,
@@ -202,6 +208,7 @@ impl Engine {
     /// Ends a run of events: fires what is due and sends what can be sent. Several runs may share one batch;
     /// [`Engine::seal`] closes it.
     pub fn settle(&mut self, now: Now, out: &mut Output) {
+        self.finish_recovered(now, out);
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
