@@ -42,7 +42,7 @@ impl Purse {
             })
             .collect();
         let Some(charge) = charge(message) else {
-            assert!(money.is_empty(), "{:?} costs nothing: {ended:?}", message.id);
+            assert!(money.is_empty(), "{message:?} costs nothing: {ended:?}");
             return;
         };
         let left = ended.steps.iter().any(|step| matches!(step.kind, StepKind::Submitted { .. }));
