@@ -59,7 +59,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<Built, WorkbenchError>
         Language::C => c::build(folder, &manifest, &work)?,
     };
     let component = Component::new(&path, &made)?;
-    component.serves(manifest.world, manifest.language)?;
+    component.serves(&manifest)?;
     let fresh = std::fs::read(&path).is_ok_and(|old| old == made);
     if !fresh {
         if let Some(parent) = path.parent() {
