@@ -1,8 +1,14 @@
 //! The author's commands, run as an author runs them.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its part")]
 
+use bytes::Bytes;
+use model::{
+    Address, DecidedBy, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest, Routed, Text, Timestamp,
+    Verdict,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -36,4 +42,28 @@ pub fn passes(folder: &Path, cases: &Path) {
     let said = run(plugin().arg("test").arg(folder).arg("--cases").arg(cases));
     let said = said.unwrap_or_else(|complaint| panic!("{}: {complaint}", folder.display()));
     assert!(said.ends_with(&format!("{count} cases, all right\n")), "{said}");
+}
+
+/// A message to this number.
+pub fn message(destination: &str) -> Message {
+    let by = Arc::new(DecidedBy { plugin: String::new(), version: String::new() });
+    Message {
+        id: MessageId(0),
+        kind: Kind::Text,
+        origin: PeerId(0),
+        source: Address::new(5, 0, b"ACME"),
+        destination: Address::international(destination),
+        service_type: Bytes::new(),
+        protocol_id: 0,
+        esm_class: 0,
+        priority: Priority::default(),
+        receipts: ReceiptRequest::NONE,
+        replace_if_present: false,
+        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+        tlvs: Bytes::new(),
+        accepted_at: Timestamp(0),
+        scheduled: None,
+        expires_at: Timestamp(u64::MAX),
+        routed: Routed::new(Verdict::Forward(Vec::new()), by),
+    }
 }
