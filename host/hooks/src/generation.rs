@@ -130,6 +130,7 @@ impl<W: World> Generation<W> {
         state.now = now;
         state.log_lines = log::LINES;
         state.fetches = crate::capabilities::http::FETCHES;
+        state.sequence = 0;
         state.seen = match memory {
             Memory::Forget => Seen::Off,
             Memory::Record => Seen::Recording(Vec::new()),

@@ -15,12 +15,13 @@ pub(crate) enum Asked {
     Counter = 3,
     Table = 4,
     Prefix = 5,
+    Random = 6,
 }
 
 impl Asked {
     /// Whether the same question has the same answer throughout a call.
     fn stands_still(self) -> bool {
-        self != Self::Counter
+        !matches!(self, Self::Counter | Self::Random)
     }
 
     fn name(octet: u8) -> &'static str {
@@ -29,6 +30,7 @@ impl Asked {
             2 => "a peer's state",
             3 => "a counter",
             4 | 5 => "a table of the appliance's",
+            6 => "a random number",
             _ => "more than was kept",
         }
     }

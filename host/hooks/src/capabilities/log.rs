@@ -5,8 +5,9 @@ use crate::bindings::host::switchyard::hooks::log::{Host, Level};
 pub(crate) const LINES: u32 = 16;
 const OCTETS: usize = 1024;
 
-impl Host for State {
-    fn write(&mut self, level: Level, text: String) {
+impl State {
+    /// A line for the log, if the call and the plugin may still write one.
+    pub(super) fn log(&mut self, level: Level, text: &str) {
         if self.log_lines == 0 {
             return;
         }
@@ -20,5 +21,11 @@ impl Host for State {
             Level::Warn => tracing::warn!(plugin, version, left_out, text, "plugin says"),
             Level::Error => tracing::error!(plugin, version, left_out, text, "plugin says"),
         }
+    }
+}
+
+impl Host for State {
+    fn write(&mut self, level: Level, text: String) {
+        self.log(level, &text);
     }
 }

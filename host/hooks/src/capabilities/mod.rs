@@ -1,5 +1,6 @@
 //! What plugins are given: one module per WIT interface, with its limits.
 
+mod ambient;
 mod body;
 mod clock;
 mod counters;
