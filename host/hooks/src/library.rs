@@ -118,7 +118,7 @@ impl Library {
         let version = version_of(octets);
         let compiled = crate::compile::compile(engine, octets)?;
         let (hook, wit) = world::of(engine, &compiled)?;
-        crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled)?;
+        crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled);
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.clone(),

@@ -8,6 +8,7 @@ const OCTETS: usize = 1024;
 impl Host for State {
     fn write(&mut self, level: Level, text: String) {
         if self.log_lines == 0 {
+            self.label.lines.leave_out();
             return;
         }
         let Some(left_out) = self.label.lines.take(crate::hooks::wall()) else { return };
