@@ -2,7 +2,7 @@
 
 use crate::capabilities::{Label, Powers, State, log, tables::Digits, tables::Tables};
 use crate::counts::{AtomicCounts, Counts};
-use crate::fault::{Fault, FaultKind, Watch};
+use crate::fault::{Fault, FaultKind, NO_ROOM, Watch};
 use crate::library::Kept;
 use crate::runtime::{Runtime, TICK};
 use crate::seen::Seen;
@@ -14,7 +14,7 @@ use model::{DecidedBy, Directory, PeerId, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wasmtime::{Store, StoreLimitsBuilder, UpdateDeadline};
+use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
 /// Octets that a row of a table may take in the host while it is handed over: the record, and a key of 30 digits.
 const ROW: usize = 64;
@@ -144,7 +144,12 @@ impl<W: World> Generation<W> {
         });
         store.set_epoch_deadline(ticks.1);
         let guest = W::instantiate(&self.pre, &mut store).map_err(|error| {
-            Configured::Fault(Fault { kind: FaultKind::Instance, what: format!("no instance: {error:#}") })
+            let what = if error.is::<PoolConcurrencyLimitError>() {
+                NO_ROOM.to_owned()
+            } else {
+                format!("no instance: {error:#}")
+            };
+            Configured::Fault(Fault { kind: FaultKind::Instance, what })
         })?;
         match W::configure(&guest, &mut store, &self.binding.policy) {
             Ok(Ok(())) => {}

@@ -114,7 +114,12 @@ impl House {
 
     /// The same folder, opened anew.
     pub fn restart(self) -> Self {
-        let Self { hooks, folder, options, .. } = self;
+        let options = self.options.clone();
+        self.restart_with(options)
+    }
+
+    pub fn restart_with(self, options: HooksOptions) -> Self {
+        let Self { hooks, folder, .. } = self;
         let gone = Arc::downgrade(&hooks);
         drop(hooks);
         until("the old house is gone", || gone.strong_count() == 0);
