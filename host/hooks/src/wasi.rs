@@ -6,7 +6,9 @@
 //! traps when it is called.
 
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, ComponentType, Lift, Linker, LinkerInstance, Lower, Resource, ResourceType};
+use wasmtime::component::{
+    Component, ComponentType, Lift, Linker, LinkerInstance, Lower, Resource, ResourceType,
+};
 use wasmtime::{Result, StoreContextMut, bail};
 
 /// What the empty world has: what a store's state gives to it.
@@ -143,7 +145,9 @@ fn unknown(name: &str) -> Result<()> {
 
 fn surroundings<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) -> Result<()> {
     match name {
-        "get-environment" => to.func_wrap(name, |_: Store<'_, T>, (): ()| Ok((Vec::<(String, String)>::new(),))),
+        "get-environment" => {
+            to.func_wrap(name, |_: Store<'_, T>, (): ()| Ok((Vec::<(String, String)>::new(),)))
+        }
         "get-arguments" => to.func_wrap(name, |_: Store<'_, T>, (): ()| Ok((Vec::<String>::new(),))),
         "initial-cwd" => to.func_wrap(name, |_: Store<'_, T>, (): ()| Ok((None::<String>,))),
         "get-directories" => {
@@ -197,7 +201,9 @@ fn monotonic_clock<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &
 
 fn poll<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) -> Result<()> {
     match name {
-        "[method]pollable.ready" => to.func_wrap(name, |_: Store<'_, T>, (_,): (Resource<Pollable>,)| Ok((true,))),
+        "[method]pollable.ready" => {
+            to.func_wrap(name, |_: Store<'_, T>, (_,): (Resource<Pollable>,)| Ok((true,)))
+        }
         "[method]pollable.block" => to.func_wrap(name, |_: Store<'_, T>, (_,): (Resource<Pollable>,)| Ok(())),
         "poll" => to.func_wrap(name, |_: Store<'_, T>, (wanted,): (Vec<Resource<Pollable>>,)| {
             if wanted.is_empty() {

@@ -251,6 +251,8 @@ impl Serving {
                 Some(many) => self.summed_up(many, results),
                 None => (Status::RSYSERR, Response::Empty),
             },
+            // No ESME asks for it.
+            Answer::Ledger(_) => (Status::RSYSERR, Response::Empty),
         };
         scope.respond(asked.command(), sequence, status, &response);
     }

@@ -2,20 +2,20 @@
 
 use crate::archiving::History;
 use crate::core_loop::{self, CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
-use crate::routing::{Decider, HouseRouting};
+use crate::replays::Replays;
+use crate::routing::HouseRouting;
 use admin::metrics::{self, Page};
 use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
 use engine::{Answer, Brake, Doing, Event, MessageStatus, Progress};
-use hooks::{Binding, FaultKind, HookError, Hooks};
 use links::{LinkBrake, LinkRole, Links};
 use model::{
     Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
     ReceiptState, Refusal, Routed, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,6 +37,10 @@ pub(crate) struct Switchyard {
     pub(crate) business: Arc<business::Business>,
     pub(crate) history: Option<History>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
+    pub(crate) shelf: Arc<capabilities::Shelf>,
+    pub(crate) replays: Replays,
+    /// Taken while the engine is told who is bound.
+    pub(crate) binding: Mutex<()>,
 }
 
 pub(crate) fn gone() -> Problem {
@@ -533,8 +537,8 @@ impl Appliance for Switchyard {
             },
         };
         let mut steps = vec![format!("origin: {}", asked.origin)];
-        if let Decider::Hooks(hooks) = &self.routing.decider {
-            for considered in hooks.explain(&message, now) {
+        if self.routing.constant.is_none() {
+            for considered in self.routing.hooks.explain(&message, now) {
                 let by = format!("router {} {}", considered.by.plugin, considered.by.version);
                 steps.push(match considered.outcome {
                     Ok((None, _)) => format!("{by}: pass"),

@@ -4,10 +4,11 @@
 //! itself: as many events as arrive during one commit.
 
 use crate::archiving::{History, receipt_state};
+use crate::questions::Questions;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use doors::{Core, Delivery, Hub, Routing};
+use doors::{Core, Delivery, Hub};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
-use model::{Message, MessageId, Moment, Now, Refusal, Routed, Timestamp};
+use model::{MessageId, Moment, Now, Refusal, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -141,35 +142,27 @@ pub(crate) fn start(
     first: Output,
     store: Arc<Store>,
     hub: Arc<Hub>,
-    hooks: Arc<dyn Routing>,
+    questions: Questions,
     history: Option<History>,
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
     let (reads, to_read) = unbounded::<Command>();
-    let (routes, to_route) = unbounded::<Arc<Message>>();
     let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
     let committer = Committer {
         store: store.clone(),
         hub: hub.clone(),
         reads,
-        routes,
+        questions,
         input: handle.input.clone(),
         counts: handle.counts.clone(),
     };
     let clock = handle.clock;
     let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
-    let input = handle.input.clone();
     let threads = vec![
         named("core").spawn(move || run(engine, first, clock, &receiver, &batches))?,
         named("commit").spawn(move || committer.run(&to_commit))?,
         named("read").spawn(move || reader.run(&to_read))?,
-        named("reroute").spawn(move || {
-            for message in to_route {
-                let routed: Routed = hooks.route(&message);
-                let _ = input.send(Input::Events(vec![Event::Rerouted { id: message.id, routed }]));
-            }
-        })?,
     ];
     Ok(CoreThreads { threads })
 }
@@ -242,7 +235,7 @@ struct Committer {
     store: Arc<Store>,
     hub: Arc<Hub>,
     reads: Sender<Command>,
-    routes: Sender<Arc<Message>>,
+    questions: Questions,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
 }
@@ -266,13 +259,8 @@ impl Committer {
                 }
             }
             for other in self.hub.dispatch(commands) {
-                match other {
-                    Command::Reroute { message } => {
-                        let _ = self.routes.send(message);
-                    }
-                    other => {
-                        let _ = self.reads.send(other);
-                    }
+                if let Some(other) = self.questions.take(other) {
+                    let _ = self.reads.send(other);
                 }
             }
             let _ = self.input.send(Input::Committed);

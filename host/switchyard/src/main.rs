@@ -1,11 +1,15 @@
-//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`.
+//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `plugin`.
 
 mod appliance;
 mod archiving;
 mod config;
 mod core_loop;
+mod ledger;
 mod opt_out;
+mod plugins;
+mod questions;
 mod records;
+mod replays;
 mod routing;
 mod serve;
 
@@ -41,6 +45,9 @@ enum Task {
     },
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
+    /// Write, build, test and sign plugins, and bring them to an appliance.
+    #[command(subcommand)]
+    Plugin(workbench::Command),
 }
 
 #[allow(
@@ -84,6 +91,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Task::Plugin(command) => command.run(),
         Task::HashPassword => match hash_password() {
             Ok(hash) => {
                 println!("{hash}");

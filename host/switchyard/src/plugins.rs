@@ -5,6 +5,7 @@ use crate::core_loop::wall;
 use admin::metrics::{self, Page};
 use admin::{Kind, Problem};
 use capabilities::TableKind;
+use doors::Core as _;
 use hooks::{Binding, FaultKind, HookError, HookState, PluginCounts, Trying};
 use model::Hook;
 use serde_json::{Map, Value, json};
@@ -116,6 +117,13 @@ fn state(state: &HookState) -> Result<Value, Problem> {
 }
 
 impl Switchyard {
+    /// The engine asks only those who are there.
+    fn tell_engine_of_hooks(&self) {
+        // Of two who change something at once, the later one tells last.
+        let _turn = self.binding.lock();
+        self.core.push(vec![crate::serve::bound(&self.routing.hooks)]);
+    }
+
     /// The live chain of a hook.
     fn live(&self, hook: Hook) -> Vec<Binding> {
         self.routing.hooks.state(hook).live.chain
@@ -148,8 +156,7 @@ impl admin::Plugins for Switchyard {
     }
 
     fn upload(&self, name: &str, component: &[u8], signature: Option<&str>) -> Result<Value, Problem> {
-        let info =
-            self.routing.hooks.upload(name, component, signature).map_err(|error| refused(&error))?;
+        let info = self.routing.hooks.upload(name, component, signature).map_err(|error| refused(&error))?;
         tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin version kept");
         shown(info)
     }
@@ -173,11 +180,8 @@ impl admin::Plugins for Switchyard {
         let mut request = object(request)?;
         let expected = expected(&mut request)?;
         let chain = chain(request, &self.live(hook))?;
-        let record = self
-            .routing
-            .hooks
-            .activate(hook, wall(), chain, expected)
-            .map_err(|error| refused(&error))?;
+        let record =
+            self.routing.hooks.activate(hook, wall(), chain, expected).map_err(|error| refused(&error))?;
         self.tell_engine_of_hooks();
         tracing::info!(hook = hook.name(), plugins = record.chain.len(), serial = record.serial, "activated");
         shown(record)
@@ -210,7 +214,9 @@ impl admin::Plugins for Switchyard {
             (Some("canary"), Some(share)) => {
                 let hundredths = share.as_f64().map(|percent| (percent * 100.0).round());
                 match hundredths {
-                    Some(share) if (1.0..=10_000.0).contains(&share) => Trying::Canary { share: share as u16 },
+                    Some(share) if (1.0..=10_000.0).contains(&share) => {
+                        Trying::Canary { share: share as u16 }
+                    }
                     _ => return Err(refused(&HookError::BadShare)),
                 }
             }
@@ -239,8 +245,7 @@ impl admin::Plugins for Switchyard {
         if let Some(key) = request.keys().next() {
             return Err(bad(format!("`{key}` means nothing here; `expected` does")));
         }
-        let record =
-            self.routing.hooks.promote(hook, wall(), expected).map_err(|error| refused(&error))?;
+        let record = self.routing.hooks.promote(hook, wall(), expected).map_err(|error| refused(&error))?;
         self.tell_engine_of_hooks();
         tracing::info!(hook = hook.name(), serial = record.serial, "promoted");
         shown(record)

@@ -44,11 +44,7 @@ impl<'a> Query<'a> {
 
     fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         self.read(name, "a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch", |text| {
-            if let Ok(ms) = text.parse() {
-                return Some(Timestamp(ms));
-            }
-            let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-            u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Timestamp)
+            time(text)
         })
     }
 
@@ -100,6 +96,15 @@ fn told(error: &ArchiveError) -> Problem {
 
 fn shown(value: &impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+}
+
+/// A time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+pub(crate) fn time(text: &str) -> Option<Timestamp> {
+    if let Ok(ms) = text.parse() {
+        return Some(Timestamp(ms));
+    }
+    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Timestamp)
 }
 
 /// Whose reports are to be made once more.

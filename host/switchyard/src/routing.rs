@@ -4,7 +4,7 @@ use crate::core_loop::wall;
 use doors::Routing;
 use hooks::Hooks;
 use model::{Leg, Message, PeerId, RejectReason, Routed, Verdict};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The routers' verdict, without ways back to where a message came from, and with a place for messages from the network that
@@ -15,6 +15,8 @@ pub(crate) struct HouseRouting {
     pub(crate) constant: Option<Routed>,
     /// Peer → its default account.
     pub(crate) defaults: HashMap<PeerId, PeerId>,
+    /// Those whose messages are priced: what comes from the network is paid for by whoever is called, if at all.
+    pub(crate) accounts: HashSet<PeerId>,
 }
 
 impl HouseRouting {
@@ -45,8 +47,7 @@ impl Routing for HouseRouting {
             Some(routed) => routed.clone(),
         };
         let mut routed = self.settle(message, routed);
-        // What comes from the network is paid for by whoever is called, if at all.
-        if !self.defaults.contains_key(&message.origin) {
+        if self.accounts.contains(&message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
         routed

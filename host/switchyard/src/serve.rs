@@ -3,20 +3,23 @@
 use crate::appliance::Switchyard;
 use crate::archiving::{Finished, History};
 use crate::config::Config;
+use crate::config::plugins::HookSeed;
 use crate::core_loop::{self, CoreHandle, wall};
 use crate::opt_out::{Listening, OptOut};
-use crate::routing::{Decider, HouseRouting};
+use crate::questions::Questions;
+use crate::replays::Replays;
+use crate::routing::HouseRouting;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use business::Business;
+use capabilities::{Counters, Fetcher, FetcherOptions, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr};
 use doors::Core;
 use engine::{Engine, Event, Output, Settings};
-use hooks::{Binding, Board, Hooks, HooksOptions, PeerState};
+use hooks::{Binding, Board, Hooks, HooksOptions, PeerState, Powers};
 use links::{Links, LinksOptions};
-use model::{DecidedBy, Directory, Leg, PeerId, Routed, Timestamp, Verdict};
+use model::{DecidedBy, Directory, Hook, Leg, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
-use std::collections::HashSet;
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,24 +39,26 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let directory = Arc::new(ArcSwap::from_pointee(directory));
 
     let (seed, core) = core_loop::seed();
-    let recovering = Instant::now();
-    let (engine, first, recovered) = recover(&config, &core, &store)?;
-    let recovery_ms = u64::try_from(recovering.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
-
-    let board = Arc::new(Board::default());
-    let routing = Arc::new(routing(&config, &directory, &board)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.link_threads)
         .thread_name("link")
         .enable_all()
         .build()
         .context("starting the network threads")?;
+    let powers = powers(&config, &runtime)?;
+    let (board, shelf) = (powers.board.clone(), powers.shelf.clone());
+    let routing = Arc::new(routing(&config, &directory, powers)?);
+
+    let recovering = Instant::now();
+    let (engine, first, recovered) = recover(&config, &core, &store, &routing.hooks)?;
+    let recovery_ms = u64::try_from(recovering.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
+
     let options = LinksOptions {
         system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
         ..LinksOptions::default()
     };
-    let accounts: HashSet<PeerId> = config.accounts.iter().map(|account| account.links.peer).collect();
+    let accounts = routing.accounts.clone();
     let doors_core: Arc<dyn Core> = Arc::new(Listening {
         core: core.clone(),
         opt_out: OptOut::new(&config.opt_out),
@@ -103,9 +108,12 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         business: business.clone(),
         history: history.clone(),
         pump: Mutex::new(pump),
+        shelf,
+        replays: Replays::new(archive.clone()),
+        binding: Mutex::new(()),
     });
-    let threads =
-        core_loop::start(seed, engine, first, store.clone(), links.hub(), routing.clone(), history)?;
+    let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
+    let threads = core_loop::start(seed, engine, first, store.clone(), links.hub(), questions, history)?;
     let keeper = Housekeeper {
         core: core.clone(),
         store: store.clone(),
@@ -120,6 +128,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
 
     let ran = runtime.block_on(run(&config, &links, &business, &appliance));
     appliance.ready.store(false, Relaxed);
+    appliance.replays.end_all();
     core.push_drain();
     let left = runtime.block_on(async {
         let (left, ()) = tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain));
@@ -158,7 +167,37 @@ impl CoreHandle {
     }
 }
 
-fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine, Output, u64)> {
+/// What plugins are given by the house.
+fn powers(config: &Config, runtime: &tokio::runtime::Runtime) -> Result<Powers> {
+    let plugins = config.data.join("plugins");
+    std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
+    let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
+    Ok(Powers {
+        board: Arc::new(Board::default()),
+        counters: Arc::new(Counters::default()),
+        values: Arc::new(KeyValues::open(&plugins.join("kv.redb"))?),
+        fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
+        hlr: Arc::new(TableHlr::new(shelf.clone())),
+        shelf,
+        lines: LogBudgets::default(),
+    })
+}
+
+/// Which plugins there are, as the engine is told.
+pub(crate) fn bound(hooks: &Hooks) -> Event {
+    Event::Hooks {
+        resolver: hooks.is_bound(Hook::Resolver),
+        delivery_policy: hooks.is_bound(Hook::DeliveryPolicy),
+        biller: hooks.is_bound(Hook::Biller),
+    }
+}
+
+fn recover(
+    config: &Config,
+    core: &CoreHandle,
+    store: &Store,
+    hooks: &Hooks,
+) -> Result<(Engine, Output, u64)> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
     let settings = Settings { seed: u64::from_le_bytes(seed), ..config.settings.clone() };
@@ -170,6 +209,7 @@ fn recover(config: &Config, core: &CoreHandle, store: &Store) -> Result<(Engine,
     for queue in queues.chain(config.gateways.iter().map(|gateway| &gateway.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
+    engine.apply(now, bound(hooks), &mut out);
     // First: a message that ends while it is recovered settles its charge.
     store.recover_remembered(|found| engine.recover_remembered(now, found))?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
@@ -208,7 +248,8 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
     if constant.is_none() && !hooks.is_bound(Hook::Router) {
         tracing::warn!("no router is bound: every submission is refused until one is activated");
     }
-    Ok(HouseRouting { hooks, constant, defaults })
+    let accounts = config.accounts.iter().map(|account| account.links.peer).collect();
+    Ok(HouseRouting { hooks, constant, defaults, accounts })
 }
 
 /// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.

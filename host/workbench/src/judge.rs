@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) fn all(component: &Path, cases: &[Case]) -> Result<String, WorkbenchError> {
     let octets = std::fs::read(component).map_err(WorkbenchError::file(component))?;
     let bench =
-        stage.set(&octets).map_err(|why| WorkbenchError::NotTaken { path: component.to_owned(), why })?;
+        Harness::new(&octets).map_err(|why| WorkbenchError::NotTaken { path: component.to_owned(), why })?;
     let (text, failed) = ask(&bench, cases);
     if failed == 0 { Ok(text) } else { Err(WorkbenchError::CasesFailed { text, failed, cases: cases.len() }) }
 }
