@@ -69,6 +69,7 @@ fn powers_with(folder: &Path, counters: Arc<Counters>) -> Powers {
 pub struct House {
     pub hooks: Arc<Hooks>,
     pub counters: Arc<Counters>,
+    pub board: Arc<Board>,
     options: HooksOptions,
     pub directory: Arc<ArcSwap<Directory>>,
     pub folder: TempDir,
@@ -108,8 +109,9 @@ impl House {
     fn open(folder: TempDir, options: HooksOptions) -> Self {
         let counters = Arc::new(Counters::default());
         let powers = powers_with(folder.path(), counters.clone());
+        let board = powers.board.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), powers).unwrap();
-        Self { hooks, counters, options, directory: directory(), folder }
+        Self { hooks, counters, board, options, directory: directory(), folder }
     }
 
     /// The same folder, opened anew.
