@@ -9,6 +9,7 @@ impl State {
     /// A line for the log, if the call and the plugin may still write one.
     pub(super) fn log(&mut self, level: Level, text: &str) {
         if self.log_lines == 0 {
+            self.label.lines.leave_out();
             return;
         }
         let Some(left_out) = self.label.lines.take(crate::hooks::wall()) else { return };
