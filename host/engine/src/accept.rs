@@ -3,6 +3,7 @@
 use crate::consent::comparable;
 use crate::engine::Engine;
 use crate::keys::Known;
+use crate::resolving::Subscription;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Answer, Command, Output, ReplyTo};
@@ -148,16 +149,16 @@ impl Engine {
         }
     }
 
-    fn is_configured(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_configured(&self, peer: PeerId) -> bool {
         self.peers.get(peer.0 as usize).is_some_and(|peer| peer.configured)
     }
 
     fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
         legs.iter()
             .position(|leg| {
-                self.peers
-                    .get(leg.peer.0 as usize)
-                    .is_some_and(|peer| peer.queued + peer.deferred < peer.settings.queue_limit)
+                self.peers.get(leg.peer.0 as usize).is_some_and(|peer| {
+                    peer.queued + peer.deferred + peer.resolving < peer.settings.queue_limit
+                })
             })
             .and_then(|index| u8::try_from(index).ok())
     }
@@ -168,6 +169,7 @@ impl Engine {
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
         message.accepted_at = now.wall;
+        let resolved = self.resolve_at_once(now, &mut message, leg);
         let message = Arc::new(message);
         out.batch.accepted.push(message.clone());
         let slot = self.enter(now, &message, leg);
@@ -176,7 +178,10 @@ impl Engine {
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
-            (_, None) => self.join_queue(now, slot, &message),
+            (_, None) => {
+                resolved.into_iter().for_each(|kind| self.step(now, slot, kind));
+                self.arrive(now, slot, &message, out);
+            }
         }
         id
     }
@@ -215,8 +220,15 @@ impl Engine {
         slot
     }
 
+    /// Puts a new arrival into its peer's queue, or lets it wait for its subscriber first.
+    pub(crate) fn arrive(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
+        if self.resolve_first(now, slot, message, out) == Subscription::NotNeeded {
+            self.join_queue(now, slot, message);
+        }
+    }
+
     /// Puts a new arrival at the tail of its peer's queue.
-    pub(crate) fn join_queue(&mut self, now: Now, slot: Slot, message: &Message) {
+    fn join_queue(&mut self, now: Now, slot: Slot, message: &Message) {
         let entry = &mut self.slab[slot];
         entry.state = State::Queued;
         let (peer, priority) = (entry.peer, usize::from(entry.priority));
@@ -265,8 +277,7 @@ impl Engine {
         let service = service_hash(&message.service_type);
         for slot in self.pairs.all(&self.slab, pair) {
             let entry = &self.slab[slot];
-            let waits = matches!(entry.state, State::Queued | State::Deferred | State::Held | State::Routing);
-            if waits && entry.service == service && entry.origin == message.origin {
+            if entry.state.waits() && entry.service == service && entry.origin == message.origin {
                 self.step(now, slot, StepKind::Replaced);
                 self.end(now, slot, FinalState::Cancelled, None, out);
             }
@@ -328,9 +339,7 @@ impl Engine {
                 entry.leg = leg;
                 entry.peer = peer;
                 let message = self.replace_content(slot, message, out);
-                self.requeue(slot);
-                self.watch_longest_wait(now, slot, &message);
-                self.record(now, slot, out);
+                self.begin_leg(now, slot, &message, out);
             }
         }
     }

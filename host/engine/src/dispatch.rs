@@ -2,10 +2,12 @@
 
 use crate::engine::Engine;
 use crate::peer::{Brake, InFlight};
+use crate::resolving::{Subscription, needs_subscriber};
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Command, Handed, Output};
 use model::{FinalState, Moment, Now, Priority, Step, StepKind, Ticket, Verdict};
+use std::sync::Arc;
 
 /// How many messages are read back from the store at a time, and how few may be left at the front before more are.
 const LOAD_RUN: usize = 1024;
@@ -36,14 +38,24 @@ impl Engine {
                     break Brake::Window;
                 }
             }
+            let in_flight = self.peers[index].in_flight;
+            if self.peers[index].advised_window.is_some_and(|window| in_flight >= u64::from(window)) {
+                break Brake::Window;
+            }
             let Some((slot, priority)) = self.head(index) else { break Brake::Idle };
             if self.slab[slot].expires <= now.mono {
                 self.end(now, slot, FinalState::Expired, None, out);
                 continue;
             }
-            if self.slab[slot].message.is_none() {
-                self.load_if_missing(slot, out);
+            let Some(message) = self.slab[slot].message.clone() else {
+                self.load_head(index, priority, slot, out);
                 break Brake::Loading;
+            };
+            if needs_subscriber(&message, self.slab[slot].leg) {
+                self.peers[index].lanes[priority].pop(&mut self.slab, slot);
+                self.peers[index].queued -= 1;
+                self.resolve_first(now, slot, &message, out);
+                continue;
             }
             if let Some(bucket) = &mut self.peers[index].bucket
                 && let Err(until) = bucket.take(now.mono)
@@ -60,6 +72,18 @@ impl Engine {
         }
         if let Brake::Rate { until } | Brake::Throttled { until } = brake {
             self.wake_peer(peer, until);
+        }
+    }
+
+    /// Asks for the content of a queue's head, and of those behind it that have come back to their places; new arrivals
+    /// are seen to by [`Engine::load_ahead`].
+    fn load_head(&mut self, peer: usize, priority: usize, slot: Slot, out: &mut Output) {
+        if self.slab[slot].has(flag::IN_FIFO) {
+            self.load_if_missing(slot, out);
+        } else if !self.slab[slot].has(flag::LOADING) {
+            let mut ids = Vec::new();
+            self.peers[peer].lanes[priority].returned_to_load(&mut self.slab, LOAD_LOW, &mut ids);
+            out.commands.push(Command::Load { ids });
         }
     }
 
@@ -115,7 +139,7 @@ impl Engine {
         match entry.state {
             State::Queued if peer.links.is_empty() => self.cached > limit / 2,
             State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
-            State::Deferred | State::Held | State::Receipt => self.cached > limit / 2,
+            State::Deferred | State::Held | State::Resolving | State::Receipt => self.cached > limit / 2,
             _ => false,
         }
     }
@@ -154,7 +178,8 @@ impl Engine {
         }
     }
 
-    /// A queued message has waited for its leg as long as the route allows: the next one takes it.
+    /// A message that is queued, or waits for its subscriber, has waited for its leg as long as the route allows: the next
+    /// one takes it.
     pub(crate) fn waited_long_enough(&mut self, now: Now, slot: Slot, out: &mut Output) {
         let Some(message) = self.slab[slot].message.clone() else {
             self.load_if_missing(slot, out);
@@ -163,7 +188,12 @@ impl Engine {
             self.timers.set(soon, Timer::Message(slot, id));
             return;
         };
-        let slot = self.leave_queue(slot);
+        let slot = if self.slab[slot].state == State::Queued {
+            self.leave_queue(slot)
+        } else {
+            self.leave_resolving(slot);
+            slot
+        };
         if !self.next_leg(now, slot, &message, out) {
             self.requeue(slot);
         }
@@ -174,7 +204,7 @@ impl Engine {
         &mut self,
         now: Now,
         slot: Slot,
-        message: &model::Message,
+        message: &Arc<model::Message>,
         out: &mut Output,
     ) -> bool {
         let Verdict::Forward(legs) = &message.routed.verdict else { return false };
@@ -187,10 +217,27 @@ impl Engine {
         entry.leg = u8::try_from(next).unwrap_or(u8::MAX);
         entry.peer = leg.peer;
         self.peer_mut(leg.peer);
-        self.requeue(slot);
-        self.watch_longest_wait(now, slot, message);
-        self.record(now, slot, out);
+        self.begin_leg(now, slot, message, out);
         true
+    }
+
+    /// Puts a message that stands in no queue into the queue of its leg, or lets it wait for its subscriber first.
+    pub(crate) fn begin_leg(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        message: &Arc<model::Message>,
+        out: &mut Output,
+    ) {
+        match self.resolve_first(now, slot, message, out) {
+            Subscription::NotNeeded => {
+                self.requeue(slot);
+                self.watch_longest_wait(now, slot, message);
+                self.record(now, slot, out);
+            }
+            Subscription::Waits => self.record(now, slot, out),
+            Subscription::Settled => {}
+        }
     }
 }
 

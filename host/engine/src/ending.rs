@@ -2,6 +2,7 @@
 
 use crate::Output;
 use crate::engine::Engine;
+use crate::resolving::needs_subscriber;
 use crate::slab::{NONE, Slot, State, flag};
 use model::{Final, FinalState, Message, MessageId, Moment, Now, PeerMessageId, ReceiptState};
 
@@ -59,15 +60,32 @@ impl Engine {
         let wanted = entry.receipts();
         let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
         let wants = if good { wanted.on_success } else { wanted.on_failure };
-        if entry.message.is_none() && (wants || entry.has(flag::PRICED)) {
+        let missing = entry.message.is_none() && (wants || entry.has(flag::PRICED));
+        if missing || self.recovering {
             // The receipt and the ledger need what only the content knows; the end becomes durable together with them.
             entry.state = State::Ending;
             entry.due = Moment(u64::MAX);
             self.ending.insert(entry.id, Ending { ended, wants_receipt: wants });
-            self.load_if_missing(slot, out);
+            if missing {
+                self.load_if_missing(slot, out);
+            } else {
+                let id = self.slab[slot].id;
+                self.ended_meanwhile.push(id);
+            }
             return;
         }
         self.finish(now, slot, ended, wants, receipt, out);
+    }
+
+    /// Messages that ended while the others were still being found can be finished now.
+    pub(crate) fn finish_recovered(&mut self, now: Now, out: &mut Output) {
+        for id in std::mem::take(&mut self.ended_meanwhile) {
+            if let Some(slot) = self.ids.get(&self.slab, id)
+                && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
+            {
+                self.finish(now, slot, ended, wants_receipt, None, out);
+            }
+        }
     }
 
     /// Takes a message out of whatever it waits in. Its slot may change.
@@ -76,6 +94,8 @@ impl Engine {
             State::Queued => self.leave_queue(slot),
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
+                let id = self.slab[slot].id;
+                self.deciding.forget_alert(id);
                 slot
             }
             State::Uncertain => {
@@ -98,6 +118,14 @@ impl Engine {
                 {
                     self.moved_on(slot, flight.seq, out);
                 }
+                slot
+            }
+            State::Resolving => {
+                self.leave_resolving(slot);
+                slot
+            }
+            State::Deciding => {
+                self.leave_deciding(slot);
                 slot
             }
             State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,
@@ -170,12 +198,21 @@ impl Engine {
                 }
             }
             self.mark(peer);
+            // At its time it came into its queue unseen.
+            if queued
+                && let Some(message) = self.slab[slot].message.clone()
+                && needs_subscriber(&message, self.slab[slot].leg)
+            {
+                let slot = self.leave_queue(slot);
+                self.resolve_first(now, slot, &message, out);
+            }
             if self.slab[slot].state == State::Ending
                 && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
             {
                 self.finish(now, slot, ended, wants_receipt, None, out);
             }
         }
+        self.loaded_for_answer(id);
         for event in waiting.into_iter().flatten() {
             self.apply(now, event, out);
         }

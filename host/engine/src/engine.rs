@@ -1,4 +1,5 @@
 use crate::consent::{Consents, comparable};
+use crate::deciding::Deciding;
 use crate::ending::Ending;
 use crate::index::{IdIndex, PairIndex};
 use crate::keys::Keys;
@@ -6,6 +7,7 @@ use crate::ledger::{Parking, ReceiptIndex};
 use crate::money::Money;
 use crate::peer::{InFlight, Link, Peer};
 use crate::random::Random;
+use crate::resolving::{Resolving, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
 use crate::timer::{Timer, Timers};
 use crate::{Answer, Command, Event, Output, Settings};
@@ -45,6 +47,10 @@ pub struct Engine {
     pub(crate) waiting_for_content: HashMap<MessageId, Vec<Event>>,
     /// Ends that wait for the content of a message, to write the receipt or to settle the charge.
     pub(crate) ending: HashMap<MessageId, Ending>,
+    /// From the first message found on disk until the last: no id may be given out, since it is not known which are free.
+    pub(crate) recovering: bool,
+    /// Messages that ended meanwhile; their receipts are made when ids are known.
+    pub(crate) ended_meanwhile: Vec<MessageId>,
     /// Slots accepted in this run: evicted at its end if they still wait and memory is short.
     pub(crate) fresh: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
@@ -52,6 +58,8 @@ pub struct Engine {
     pub(crate) keys: Keys,
     pub(crate) consents: Consents,
     pub(crate) money: Money,
+    pub(crate) resolving: Resolving,
+    pub(crate) deciding: Deciding,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -116,6 +124,8 @@ impl Engine {
             keys: Keys::new(random.next()),
             consents: Consents::default(),
             money: Money::new(random.next()),
+            resolving: Resolving::new(random.next()),
+            deciding: Deciding::default(),
             random,
             settings,
             slab: Slab::new(),
@@ -132,6 +142,8 @@ impl Engine {
             handed_live: FxHashMap::default(),
             waiting_for_content: HashMap::new(),
             ending: HashMap::new(),
+            recovering: false,
+            ended_meanwhile: Vec::new(),
             fresh: Vec::new(),
             in_doubt: HashMap::new(),
             cached: 0,
@@ -182,11 +194,13 @@ impl Engine {
                 out.commands.push(Command::Answer { to: reply, answer });
             }
             Event::Hooks { resolver, delivery_policy, biller } => {
-                self.hooks_changed(now, resolver, delivery_policy, biller, out);
+                self.hooks_changed(now, (resolver, delivery_policy, biller), out);
             }
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
-            Event::Resolved { .. } | Event::Decided { .. } | Event::Alert { .. } => {}
+            Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
+            Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
+            Event::Alert { msisdn } => self.alert(now, &msisdn, out),
             Event::Drain => self.draining = true,
         }
     }
@@ -194,17 +208,21 @@ impl Engine {
     /// Ends a run of events: fires what is due and sends what can be sent. Several runs may share one batch;
     /// [`Engine::seal`] closes it.
     pub fn settle(&mut self, now: Now, out: &mut Output) {
+        self.finish_recovered(now, out);
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
+        self.move_resolved(now, out);
         while let Some(peer) = self.dirty.pop() {
             self.peers[peer as usize].dirty = false;
             self.dispatch(now, peer, out);
         }
+        self.ask_resolver(out);
         self.evict();
         self.load_ahead(out);
         self.tell_biller(now, out);
-        if !self.sweep_set && (self.slab.used() > 0 || self.keys.len() > 0) {
+        let swept = self.slab.used() > 0 || self.keys.len() > 0 || self.resolving.remembers();
+        if !self.sweep_set && swept {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
         }
@@ -258,6 +276,7 @@ impl Engine {
             Timer::Parking => self.look_through_parking(now, out),
             // Looked at after every run of events.
             Timer::Settle => {}
+            Timer::Resolve => self.resolving.asked_again(now.mono),
             Timer::Sweep => {
                 self.sweep_set = false;
                 self.sweep(now, out);
@@ -273,15 +292,23 @@ impl Engine {
         match entry.state {
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
+                self.deciding.forget_alert(id);
+                if let Some(message) = self.slab[slot].message.clone()
+                    && needs_subscriber(&message, self.slab[slot].leg)
+                {
+                    self.resolve_first(now, slot, &message, out);
+                    return;
+                }
                 self.requeue(slot);
                 self.load_if_missing(slot, out);
             }
             State::Held => self.ask_route(now, slot, out),
-            State::Queued => self.waited_long_enough(now, slot, out),
+            State::Queued | State::Resolving => self.waited_long_enough(now, slot, out),
             State::Free
             | State::Ghost
             | State::Submitted
             | State::Routing
+            | State::Deciding
             | State::Uncertain
             | State::Receipt
             | State::Ending => {}
@@ -294,6 +321,7 @@ impl Engine {
         if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention, self.settings.key_limit) {
             out.batch.keys_done = Some(left);
         }
+        self.resolving.forget(now.mono);
         let capacity = self.slab.capacity();
         let share = (capacity / 60).max(65_536).min(capacity);
         for _ in 0..share {
@@ -302,7 +330,12 @@ impl Engine {
             let entry = &self.slab[slot];
             match entry.state {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
-                State::Queued | State::Deferred | State::Held | State::Routing => {
+                State::Queued
+                | State::Deferred
+                | State::Held
+                | State::Routing
+                | State::Resolving
+                | State::Deciding => {
                     if entry.expires <= now.mono {
                         self.end(now, slot, FinalState::Expired, None, out);
                     }
@@ -341,18 +374,19 @@ impl Engine {
         }
     }
 
-    fn hooks_changed(
-        &mut self,
-        now: Now,
-        resolver: bool,
-        delivery_policy: bool,
-        biller: bool,
-        out: &mut Output,
-    ) {
+    fn hooks_changed(&mut self, now: Now, bound: (bool, bool, bool), out: &mut Output) {
+        let (resolver, delivery_policy, biller) = bound;
         if self.settings.biller != biller {
             self.biller_changed();
         }
+        if self.settings.resolver != resolver {
+            self.resolver_changed();
+        }
+        self.settings.resolver = resolver;
         self.settings.delivery_policy = delivery_policy;
+        if !delivery_policy {
+            self.policy_gone(now, out);
+        }
         self.settings.biller = biller;
     }
 

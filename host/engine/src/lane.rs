@@ -105,6 +105,17 @@ impl Lane {
         self.looked_at = end;
     }
 
+    /// Messages among the first of those that came back whose content is not in memory: they are to be read now.
+    pub(crate) fn returned_to_load(&self, slab: &mut Slab, run: usize, found: &mut Vec<MessageId>) {
+        for slot in self.returned.values().take(run) {
+            let entry = &mut slab[*slot];
+            if entry.message.is_none() && !entry.has(flag::LOADING) {
+                entry.set(flag::LOADING, true);
+                found.push(entry.id);
+            }
+        }
+    }
+
     /// The oldest live message, for the admin's "oldest age"; may skip over many ghosts.
     pub(crate) fn oldest(&self, slab: &Slab) -> Option<Slot> {
         let front = self.fifo.iter().copied().find(|slot| slab[*slot].state != State::Ghost);

@@ -9,6 +9,7 @@ mod accept;
 mod batch;
 mod command;
 mod consent;
+mod deciding;
 mod dispatch;
 mod ending;
 mod engine;
@@ -24,9 +25,11 @@ mod random;
 mod receipts;
 mod recover;
 mod requests;
+mod resolving;
 mod settings;
 mod slab;
 mod status;
+mod subscribers;
 mod timer;
 
 pub use batch::{
@@ -36,5 +39,6 @@ pub use batch::{
 pub use command::{Answer, Command, LedgerAnswer, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
+pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
 pub use status::{Brake, Doing, MessageStatus, PeerStatus};

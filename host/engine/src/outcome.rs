@@ -6,8 +6,8 @@ use crate::peer::InFlight;
 use crate::slab::{Slot, State, flag};
 use crate::{Command, Output, Part, Progress, Uncertainty, Waiting};
 use model::{
-    ErrorClass, FinalState, LinkId, Message, MessageId, Now, Outcome, PeerMessageId, ReceiptState, Step,
-    StepKind,
+    ErrorClass, FinalState, LinkId, Message, MessageId, Moment, Now, Outcome, PeerMessageId, ReceiptState,
+    Step, StepKind,
 };
 use std::time::Duration;
 
@@ -138,13 +138,19 @@ impl Engine {
     }
 
     fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
+        // The peer's pause begins at once: nothing overtakes the message while the policy is asked about it.
+        if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
+            self.totals.throttled += 1;
+            let peer = self.slab[slot].peer.0 as usize;
+            self.peers[peer].throttled(now.mono, &mut self.random);
+        }
+        self.what_follows(now, slot, class, code, out);
+    }
+
+    /// What follows a refusal where nobody is asked.
+    pub(crate) fn built_in(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
         match class {
-            ErrorClass::Throttled | ErrorClass::QueueFull => {
-                self.totals.throttled += 1;
-                let peer = self.slab[slot].peer.0 as usize;
-                self.peers[peer].throttled(now.mono, &mut self.random);
-                self.put_back(now, slot, out);
-            }
+            ErrorClass::Throttled | ErrorClass::QueueFull => self.put_back(now, slot, out),
             ErrorClass::Temporary | ErrorClass::Absent | ErrorClass::MemoryFull => {
                 self.try_later(now, slot, code, out);
             }
@@ -153,7 +159,7 @@ impl Engine {
     }
 
     /// Back to its place in the queue, with nothing held against it.
-    fn put_back(&mut self, now: Now, slot: Slot, out: &mut Output) {
+    pub(crate) fn put_back(&mut self, now: Now, slot: Slot, out: &mut Output) {
         self.requeue(slot);
         self.record(now, slot, out);
     }
@@ -162,15 +168,25 @@ impl Engine {
     fn try_later(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
         let entry = &self.slab[slot];
         let settings = &self.peers[entry.peer.0 as usize].settings;
-        let tried_enough = settings.max_attempts != 0 && entry.attempts >= settings.max_attempts;
-        let step = usize::from(entry.attempts.saturating_sub(1)).min(settings.retry.len().saturating_sub(1));
-        let wait = settings.retry.get(step).copied().unwrap_or(Duration::from_secs(60));
-        if tried_enough {
+        if settings.max_attempts != 0 && entry.attempts >= settings.max_attempts {
             self.leg_failed(now, slot, code, out);
             return;
         }
-        let until = now.mono + self.random.jitter(wait);
+        let until = now.mono + self.built_in_wait(slot);
         self.step(now, slot, StepKind::Deferred { until: now.wall_of(until) });
+        self.try_again(now, slot, until, out);
+    }
+
+    /// The step of the built-in schedule for the attempts so far.
+    pub(crate) fn built_in_wait(&mut self, slot: Slot) -> Duration {
+        let entry = &self.slab[slot];
+        let retry = &self.peers[entry.peer.0 as usize].settings.retry;
+        let step = usize::from(entry.attempts.saturating_sub(1)).min(retry.len().saturating_sub(1));
+        self.random.jitter(retry.get(step).copied().unwrap_or(Duration::from_secs(60)))
+    }
+
+    /// Another attempt on this leg, at its time.
+    pub(crate) fn try_again(&mut self, now: Now, slot: Slot, until: Moment, out: &mut Output) {
         self.defer(slot, until);
         self.record(now, slot, out);
         if self.cached > self.settings.body_cache {
@@ -179,7 +195,7 @@ impl Engine {
     }
 
     /// This leg will not do it: the next one, or the end.
-    fn leg_failed(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
+    pub(crate) fn leg_failed(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
         if let Some(message) = self.slab[slot].message.clone()
             && self.next_leg(now, slot, &message, out)
         {
@@ -311,13 +327,18 @@ impl Engine {
         let entry = &self.slab[slot];
         let since = now.wall;
         let waiting = match entry.state {
-            State::Deferred => Waiting::Deferred { until: now.wall_of(entry.due) },
+            State::Deferred | State::Deciding => Waiting::Deferred { until: now.wall_of(entry.due) },
             State::Held => Waiting::Held { until: now.wall_of(entry.due) },
             // Its hold is over: after a crash it is asked about at once.
             State::Routing => Waiting::Held { until: now.wall_of(entry.due.min(now.mono)) },
             State::Uncertain => Waiting::Uncertain { since },
             State::Receipt => Waiting::Receipt { peer: entry.peer, since },
-            State::Queued | State::Submitted | State::Free | State::Ghost | State::Ending => Waiting::Queued,
+            State::Queued
+            | State::Resolving
+            | State::Submitted
+            | State::Free
+            | State::Ghost
+            | State::Ending => Waiting::Queued,
         };
         let (parts, steps) = entry
             .side

@@ -1,7 +1,7 @@
 use crate::PeerSettings;
 use crate::lane::Lane;
 use crate::random::Random;
-use model::{Moment, PeerId, Priority};
+use model::{Moment, PeerAdvice, PeerId, Priority};
 use std::time::Duration;
 
 /// A token bucket in thousandths of a message, so that it works in whole milliseconds.
@@ -54,7 +54,7 @@ impl Throttle {
     }
 
     /// Once more: longer, unless the refusal is of a message that was on its way when the pause began.
-    pub(crate) fn again(&mut self, now: Moment, random: &mut Random) {
+    fn again(&mut self, now: Moment, random: &mut Random) {
         self.allowance = 1;
         if now >= self.until {
             self.pause = (self.pause * 2).min(Self::LONGEST);
@@ -62,6 +62,9 @@ impl Throttle {
         }
     }
 }
+
+/// The longest that a delivery policy can silence a peer at a time.
+const LONGEST_ADVISED_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What stands between a peer's queue and its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,12 +102,18 @@ pub(crate) struct Peer {
     /// Messages in `lanes`, ghosts left out.
     pub(crate) queued: u64,
     pub(crate) deferred: u64,
+    /// Messages that wait for their subscriber before they may join its queue.
+    pub(crate) resolving: u64,
     pub(crate) uncertain: u64,
     pub(crate) awaiting: u64,
     pub(crate) in_flight: u64,
     /// Indices of its links that are up.
     pub(crate) links: Vec<u32>,
     pub(crate) bucket: Option<Bucket>,
+    /// What a delivery policy has advised, until it advises otherwise or the peer is configured anew: messages a second,
+    /// and unanswered ones over all links.
+    advised_rate: Option<f64>,
+    pub(crate) advised_window: Option<u32>,
     pub(crate) throttle: Option<Throttle>,
     /// Standing in the engine's list of peers to dispatch.
     pub(crate) dirty: bool,
@@ -123,11 +132,14 @@ impl Peer {
             lanes: Default::default(),
             queued: 0,
             deferred: 0,
+            resolving: 0,
             uncertain: 0,
             awaiting: 0,
             in_flight: 0,
             links: Vec::new(),
             bucket: None,
+            advised_rate: None,
+            advised_window: None,
             throttle: None,
             dirty: false,
             wake: None,
@@ -137,11 +149,38 @@ impl Peer {
     }
 
     pub(crate) fn configure(&mut self, settings: PeerSettings) {
-        if !self.configured || self.settings.rate != settings.rate || self.settings.burst != settings.burst {
+        let advised = self.advised_rate.take().is_some();
+        self.advised_window = None;
+        let paced_anew = self.settings.rate != settings.rate || self.settings.burst != settings.burst;
+        if !self.configured || paced_anew || advised {
             self.bucket = settings.rate.map(|rate| Bucket::new(rate, settings.burst));
         }
         self.settings = settings;
         self.configured = true;
+    }
+
+    /// Takes a delivery policy's advice. What makes no sense (a rate of nothing, say) is passed over.
+    pub(crate) fn heed(&mut self, now: Moment, advice: PeerAdvice) {
+        if let Some(pause) = advice.pause {
+            let until = now + pause.min(LONGEST_ADVISED_PAUSE);
+            let throttle =
+                self.throttle.get_or_insert(Throttle { until, pause: Throttle::FIRST, allowance: 1 });
+            throttle.until = throttle.until.max(until);
+        }
+        if let Some(window) = advice.window {
+            self.advised_window = Some(window.max(1));
+        }
+        let Some(rate) = advice.rate.filter(|rate| rate.is_finite() && *rate > 0.0) else { return };
+        self.advised_rate = Some(rate);
+        let rate = self.settings.rate.map_or(rate, |configured| configured.min(rate));
+        if self.bucket.as_ref().is_none_or(|bucket| bucket.per_second != rate) {
+            let mut bucket = Bucket::new(rate, self.settings.burst);
+            if let Some(old) = &self.bucket {
+                // Another rate is no reason for a burst.
+                (bucket.tokens, bucket.at) = (old.tokens.min(bucket.burst), old.at);
+            }
+            self.bucket = Some(bucket);
+        }
     }
 
     /// A message was taken: an allowance cut short by throttling grows again.

@@ -11,6 +11,7 @@ impl Engine {
     /// Takes one message as it was found on disk. Peers must have been configured and what is remembered beside messages
     /// ([`Engine::recover_remembered`]) taken before; messages must come by growing id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
     pub fn recover(&mut self, now: Now, recovered: Recovered, out: &mut Output) {
+        self.recovering = true;
         let Recovered { message, progress, handed, .. } = recovered;
         let message = Arc::new(message);
         let leg = match (&handed, &progress) {
@@ -45,10 +46,16 @@ impl Engine {
                     (_, Some(scheduled)) if scheduled > now.wall => {
                         self.defer(slot, now.moment_of(scheduled));
                     }
-                    _ => self.join_queue(now, slot, &message),
+                    _ => self.arrive(now, slot, &message, out),
                 },
-                Some(Waiting::Queued) => self.join_queue(now, slot, &message),
-                Some(Waiting::Deferred { until }) => self.defer(slot, now.moment_of(until)),
+                Some(Waiting::Queued) => self.arrive(now, slot, &message, out),
+                Some(Waiting::Deferred { until }) => {
+                    let last = self.slab[slot].side.as_ref().and_then(|side| side.steps.last());
+                    if last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. })) {
+                        self.index_alert(slot, &message);
+                    }
+                    self.defer(slot, now.moment_of(until));
+                }
                 Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
                 Some(Waiting::Uncertain { since }) => {
                     let settings = &self.peer_of(slot).settings;
@@ -112,6 +119,7 @@ impl Engine {
 
     /// Ends recovery: ids and rows go on after those on disk, and the rows of hand-overs that have been dealt with go.
     pub fn recovered(&mut self, next_id: MessageId, next_handed_seq: u64, rows: &[u64], out: &mut Output) {
+        self.recovering = false;
         self.next_id = next_id.max(MessageId::FIRST);
         self.handed_seq = next_handed_seq.max(1);
         out.batch.handed_done.extend_from_slice(rows);

@@ -153,7 +153,7 @@ impl Engine {
     }
 
     fn is_waiting(&self, slot: Slot) -> bool {
-        matches!(self.slab[slot].state, State::Queued | State::Deferred | State::Held | State::Routing)
+        self.slab[slot].state.waits()
     }
 
     fn queried(&self, slot: Slot) -> QueriedState {
@@ -171,7 +171,8 @@ impl Engine {
         let Event::Replace { text, scheduled, expires_at, receipts, .. } = event else {
             return Answer::Refused(Refusal::Internal);
         };
-        let waits = matches!(self.slab[slot].state, State::Queued | State::Deferred | State::Held);
+        let state = self.slab[slot].state;
+        let waits = state.waits() && state != State::Routing;
         let Some(old) = self.slab[slot].message.clone().filter(|_| waits) else {
             return Answer::Refused(Refusal::WrongState);
         };
@@ -198,7 +199,13 @@ impl Engine {
         if let Some(at) = schedule {
             match self.slab[slot].state {
                 State::Queued => slot = self.leave_queue(slot),
-                State::Deferred => self.peer_of(slot).deferred -= 1,
+                State::Deferred => {
+                    self.peer_of(slot).deferred -= 1;
+                    let id = self.slab[slot].id;
+                    self.deciding.forget_alert(id);
+                }
+                State::Deciding => self.leave_deciding(slot),
+                State::Resolving => self.leave_resolving(slot),
                 _ => {}
             }
             if self.slab[slot].state != State::Held {

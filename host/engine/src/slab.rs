@@ -27,12 +27,30 @@ pub(crate) enum State {
     Held,
     /// The routing chain has been asked.
     Routing,
+    /// Waiting for the subscriber behind its number; `due` is when it has waited long enough for its leg.
+    Resolving,
+    /// Refused; the delivery policy has been asked what follows. `due` is when the built-in schedule would try again.
+    Deciding,
     /// Written and never answered; `due` is when doubt becomes [`model::FinalState::Unknown`].
     Uncertain,
     /// Taken by the peer; waits for its receipt until `due`.
     Receipt,
     /// Ended, but its content must be read back to write the receipt of ours.
     Ending,
+}
+
+impl State {
+    /// Whether nobody has the message but us, so that its submitter may take it back.
+    pub(crate) fn waits(self) -> bool {
+        match self {
+            Self::Queued | Self::Deferred | Self::Held | Self::Routing | Self::Resolving | Self::Deciding => {
+                true
+            }
+            Self::Free | Self::Ghost | Self::Submitted | Self::Uncertain | Self::Receipt | Self::Ending => {
+                false
+            }
+        }
+    }
 }
 
 /// Bits of [`Entry::flags`].

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 pub use crate::peer::Brake;
+use crate::resolving::number_on_leg;
 use crate::slab::State;
 use crate::{Consent, ParkedRecord, Part};
 use model::{LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
@@ -42,6 +43,11 @@ pub enum Doing {
     Deferred,
     /// Is held, or being routed again.
     Held,
+    /// Waits for the subscriber behind its number; `until` is when the resolver is asked again, or when the next leg is
+    /// tried.
+    Resolving,
+    /// Was refused; the delivery policy is asked what follows.
+    Deciding,
     /// Was written and never answered.
     Uncertain,
     /// Waits for its receipt.
@@ -126,11 +132,21 @@ impl Engine {
             State::Submitted => Doing::Submitted,
             State::Deferred => Doing::Deferred,
             State::Held | State::Routing => Doing::Held,
+            State::Resolving => Doing::Resolving,
+            State::Deciding => Doing::Deciding,
             State::Uncertain => Doing::Uncertain,
             State::Receipt => Doing::AwaitingReceipt,
             State::Ending | State::Free | State::Ghost => Doing::Ending,
         };
         let peer = self.peers.get(entry.peer.0 as usize)?;
+        let asked_again = entry
+            .message
+            .as_ref()
+            .filter(|_| entry.state == State::Resolving)
+            .and_then(|message| self.resolving.again_at(&number_on_leg(message, entry.leg)));
+        // What the built-in schedule would do is not what it waits for.
+        let due = if entry.state == State::Deciding { Moment(u64::MAX) } else { entry.due };
+        let until = asked_again.map_or(due, |again| again.min(due));
         let flight = self
             .links
             .get(entry.link as usize)
@@ -144,7 +160,7 @@ impl Engine {
             leg: entry.leg,
             attempts: entry.attempts,
             doing,
-            until: (entry.due != Moment(u64::MAX)).then_some(entry.due),
+            until: (until != Moment(u64::MAX)).then_some(until),
             expires: entry.expires,
             steps: entry.side.as_ref().map_or_else(Vec::new, |side| side.steps.clone()),
             parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),

@@ -12,6 +12,8 @@ pub(crate) enum Timer {
     Peer(u32),
     /// The biller is told again of ends that it has refused.
     Settle,
+    /// A resolver that wanted time is asked again.
+    Resolve,
     /// Parked receipts are looked through.
     Parking,
     /// The next part of the slab is swept for ended validities and limits.

@@ -95,7 +95,7 @@ impl<W: World> Generation<W> {
         };
         generation.arm(&mut first, Timestamp(0));
         // It may share its counters with one that is live: what it is tried out with is no traffic.
-        first.store.data_mut().seen = Seen::nowhere();
+        first.store.data_mut().seen = Seen::Nowhere;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
@@ -115,6 +115,7 @@ impl<W: World> Generation<W> {
         state.now = now;
         state.log_lines = log::LINES;
         state.fetches = crate::capabilities::http::FETCHES;
+        state.sequence = 0;
     }
 
     /// A fresh instance, configured.

@@ -251,6 +251,13 @@ impl Switchyard {
             Doing::Held => {
                 ("held", format!("held by its routing; it is routed again at {}", until.unwrap_or(0)))
             }
+            Doing::Resolving => {
+                let until = until.map_or(String::new(), |at| format!("; the next try is at {at}"));
+                ("resolving", format!("waits for the subscriber behind its number to be found{until}"))
+            }
+            Doing::Deciding => {
+                ("deciding", format!("refused by {peer}; the delivery policy is asked what follows"))
+            }
             Doing::Uncertain => (
                 "uncertain",
                 format!(

@@ -82,7 +82,7 @@ impl Disk {
             assert!(self.operations.insert(record.serial, record).is_none(), "an operation written twice");
         }
         for settlement in batch.settlements {
-            self.purse.to_settle(&settlement);
+            self.purse.settlement(&settlement);
             assert!(self.settlements.insert(settlement.serial, settlement).is_none(), "settled twice");
         }
         if let Some(upto) = batch.settled {

@@ -12,6 +12,10 @@
 //! * at every commit each ledger account has as much as was put in, less what its ended messages cost, and never less
 //!   than its limit; each priced message is charged or refunded once, a balance operation counts once however often it is
 //!   sent, and the biller is told of every end that it wants to know;
+//! * there is never more than one question about a number at a time, and no message takes a leg that needs its subscriber
+//!   without him; those that waited for the same answer leave in order;
+//! * an attempt is asked about once, and a message that is being decided is found deferred after a crash;
+//! * every trace is one that a message can have;
 //! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
 //! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
@@ -20,6 +24,7 @@
 
 mod disk;
 mod money;
+mod plugins;
 mod world;
 
 use engine::Uncertainty;
@@ -55,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) body_cache: usize,
     /// Messages cost something.
     pub(crate) money: bool,
+    /// Some legs need their subscriber, and a policy decides what follows a refusal.
+    pub(crate) plugins: bool,
 }
 
 fn run(plan: Plan, seeds: u64) {
@@ -76,6 +83,7 @@ const CALM: Plan = Plan {
     uncertainty: Uncertainty::SendAgain,
     body_cache: 1 << 20,
     money: false,
+    plugins: false,
 };
 
 #[test]
@@ -116,5 +124,23 @@ fn money_is_conserved() {
 fn money_is_conserved_over_crashes() {
     for body_cache in [0, 1 << 20] {
         run(Plan { money: true, crashes: true, drops: true, silence: true, body_cache, ..CALM }, 300);
+    }
+}
+
+#[test]
+fn plugins_of_every_mood_lose_nothing() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { plugins: true, body_cache, ..CALM }, 200);
+    }
+}
+
+#[test]
+fn plugins_of_every_mood_lose_nothing_over_crashes() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { plugins: true, money: true, crashes: true, uncertainty, body_cache, ..CALM };
+            run(plan, 120);
+            run(Plan { drops: true, silence: true, ..plan }, 120);
+        }
     }
 }

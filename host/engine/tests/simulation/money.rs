@@ -42,7 +42,7 @@ impl Purse {
             })
             .collect();
         let Some(charge) = charge(message) else {
-            assert!(money.is_empty(), "{:?} costs nothing: {ended:?}", message.id);
+            assert!(money.is_empty(), "{message:?} costs nothing: {ended:?}");
             return;
         };
         let left = ended.steps.iter().any(|step| matches!(step.kind, StepKind::Submitted { .. }));
@@ -66,7 +66,7 @@ impl Purse {
         }
     }
 
-    pub(crate) fn to_settle(&mut self, settlement: &Settlement) {
+    pub(crate) fn settlement(&mut self, settlement: &Settlement) {
         let Settlement { message, account, amount, captured, .. } = settlement;
         let old = self.written.insert(*message, (account.clone(), *amount, *captured));
         assert_eq!(old, None, "{message:?} is settled twice");

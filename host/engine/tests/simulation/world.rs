@@ -1,5 +1,6 @@
 use crate::disk::Disk;
 use crate::money::Till;
+use crate::plugins::{self, Plugins};
 use crate::{Plan, Random};
 use bytes::Bytes;
 use engine::{
@@ -42,6 +43,7 @@ pub(crate) struct World {
     loads: Vec<MessageId>,
     routes: Vec<Arc<Message>>,
     till: Till,
+    plugins: Plugins,
     /// Receipts that peers still have to send: peer, id, message.
     receipts: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
     next_peer_id: u64,
@@ -82,6 +84,7 @@ impl World {
             loads: Vec::new(),
             routes: Vec::new(),
             till: Till::default(),
+            plugins: Plugins::new(plan.plugins),
             receipts: Vec::new(),
             next_peer_id: 1,
             taken: HashMap::new(),
@@ -117,6 +120,10 @@ impl World {
             body_cache: self.plan.body_cache,
             receipt_parking: LONG,
             biller: true,
+            resolver: self.plugins.resolver,
+            delivery_policy: self.plugins.policy,
+            resolve_in_flight: plugins::IN_FLIGHT,
+            resolve_cache_limit: 20,
             ..Settings::default()
         };
         self.engine = Engine::new(settings);
@@ -125,6 +132,7 @@ impl World {
         self.loads.clear();
         self.routes.clear();
         self.till.crashed();
+        self.plugins.gone();
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.receipts = false;
@@ -141,6 +149,7 @@ impl World {
             settings.receipts = peer != PEERS[2];
             settings.rate = (peer == PEERS[1]).then_some(50.0);
             settings.group = 7;
+            settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
             self.apply(Event::Peer(settings));
         }
         let mut newest: HashMap<MessageId, (Handed, u64)> = HashMap::new();
@@ -223,6 +232,8 @@ impl World {
         for command in commands {
             match command {
                 Command::Send { link, message, want_receipt, ticket, leg, .. } => {
+                    let peer = self.links.iter().find(|(known, _)| *known == link).map(|(_, peer)| *peer);
+                    Plugins::sent(&message, leg, peer);
                     if !self.tickets.insert((message.id, leg, ticket)) {
                         let (id, seed) = (message.id, self.seed);
                         let own = matches!(message.kind, Kind::Receipt(_));
@@ -259,7 +270,10 @@ impl World {
                     _ => {}
                 },
                 Command::Settle { settlements } => self.till.told(settlements),
-                Command::Resolve { .. } | Command::Decide { .. } => panic!("nothing of that kind is bound"),
+                Command::Resolve { msisdn } => self.plugins.asked_about(msisdn),
+                Command::Decide { message, attempt } => {
+                    self.plugins.to_decide(&message, attempt, &self.disk);
+                }
                 Command::Load { ids } => self.loads.extend(ids),
                 Command::Reroute { message } => self.routes.push(message),
                 Command::Ask { id, message, .. } => {
@@ -405,6 +419,9 @@ impl World {
             let mut leg = Leg::to(PEERS[self.random.below(3)]);
             leg.rank = self.random.below(2) as u8;
             leg.longest_wait = self.random.chance(20).then(|| Duration::from_secs(3));
+            if self.plan.plugins {
+                Plugins::touch(&mut self.random, &mut leg);
+            }
             legs.push(leg);
         }
         let verdict = if self.random.chance(5) {
@@ -457,6 +474,55 @@ impl World {
         }
     }
 
+    /// A word of a plugin's, or another plugin.
+    fn some_word(&mut self) {
+        let event = match self.random.below(20) {
+            0..9 => return self.resolve(),
+            9..18 => self.plugins.decide(&mut self.random, false),
+            18 => Some(Plugins::alert(&mut self.random)),
+            _ => {
+                let (resolver, policy) = (self.random.chance(70), self.random.chance(70));
+                return self.rebind(resolver, policy);
+            }
+        };
+        if let Some(event) = event {
+            self.apply(event);
+        }
+    }
+
+    /// A word of the resolver's. What it lets go leaves in order.
+    fn resolve(&mut self) {
+        self.commit();
+        let Some(event) = self.plugins.resolve(&mut self.random, self.healthy) else { return };
+        let Event::Resolved { msisdn, .. } = &event else { return };
+        let waiting = Plugins::those_of(msisdn, &self.disk, &self.engine);
+        self.apply(event);
+        let now = self.now();
+        self.engine.settle(now, &mut self.out);
+        let mut newest: HashMap<(PeerId, Priority), MessageId> = HashMap::new();
+        for command in &self.out.commands {
+            let Command::Send { link, message, .. } = command else { continue };
+            if let Some((_, peer)) = self.links.iter().find(|(known, _)| known == link)
+                && waiting.contains(&message.id)
+                && let Some(before) = newest.insert((*peer, message.priority), message.id)
+            {
+                assert!(before < message.id, "seed {}: {before:?} before {:?}", self.seed, message.id);
+            }
+        }
+    }
+
+    /// Plugins come and go. What the last ones were asked must have left.
+    fn rebind(&mut self, resolver: bool, policy: bool) {
+        self.commit();
+        if (self.plugins.resolver, self.plugins.policy) != (resolver, policy) {
+            (self.plugins.resolver, self.plugins.policy) = (resolver, policy);
+            self.plugins.gone();
+            // Both are exchanged: each begins anew.
+            self.apply(Event::Hooks { resolver: false, delivery_policy: false, biller: true });
+        }
+        self.apply(Event::Hooks { resolver, delivery_policy: policy, biller: true });
+    }
+
     fn some_request(&mut self) {
         let Some(id) = self.told_accepted.last().copied() else { return };
         let reply = ReplyTo { link: LinkId(0), token: 0 };
@@ -492,10 +558,11 @@ impl World {
             self.apply(Event::Loaded { id, message });
         }
         for message in std::mem::take(&mut self.routes) {
-            let mut routed = Routed {
-                verdict: Verdict::Forward(vec![Leg::to(PEERS[self.random.below(3)])]),
-                ..message.routed.clone()
-            };
+            let mut leg = Leg::to(PEERS[self.random.below(3)]);
+            if self.plan.plugins {
+                Plugins::touch(&mut self.random, &mut leg);
+            }
+            let mut routed = Routed { verdict: Verdict::Forward(vec![leg]), ..message.routed.clone() };
             if self.plan.money {
                 routed.quote = self.till.quote(&mut self.random);
             }
@@ -534,6 +601,7 @@ impl World {
             }
             78..85 => self.answer_questions(),
             86 => self.answer_biller(),
+            87..93 if self.plan.plugins => self.some_word(),
             85 => {
                 let ids = self.disk.finished.keys().take(5).copied().collect();
                 let reply = ReplyTo { link: LinkId(0), token: 0 };
@@ -565,9 +633,18 @@ impl World {
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
             self.link_up(peer);
         }
+        if self.plan.plugins {
+            self.rebind(true, true);
+        }
         for _ in 0..60_000 {
             self.answer_questions();
             self.answer_biller();
+            for _ in 0..plugins::IN_FLIGHT {
+                self.resolve();
+            }
+            while let Some(event) = self.plugins.decide(&mut self.random, true) {
+                self.apply(event);
+            }
             while !self.on_links.is_empty() {
                 self.answer(0);
             }
@@ -592,6 +669,10 @@ impl World {
         assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
         assert!(self.disk.handed.is_empty(), "seed {seed}: {} handed rows are left", self.disk.handed.len());
+        assert_eq!((self.engine.resolving().messages, self.engine.deciding()), (0, 0), "seed {seed}");
+        for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
+            plugins::check_trace(*id, ended);
+        }
         for id in &self.told_accepted {
             let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));
             let ended =

@@ -1,5 +1,6 @@
 //! What plugins are given: one module per WIT interface, with its limits.
 
+mod ambient;
 mod body;
 mod clock;
 mod counters;
@@ -138,7 +139,7 @@ impl State {
             fetches: 0,
             may_fetch: false,
             // Until it is configured: it has nothing to count yet.
-            seen: Seen::nowhere(),
+            seen: Seen::Nowhere,
             sequence: 0,
         }
     }

@@ -1,0 +1,142 @@
+//! What a resolver has said of numbers, for as long as it holds.
+
+use hashbrown::HashTable;
+use model::{AddressBytes, DecidedBy, Imsi, Moment, PeerId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+/// A resolver's word on a number.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Who stands behind the number, and the peer that serves it where the answer names one; `None`: nobody.
+    pub(crate) subscriber: Option<(Imsi, Option<PeerId>)>,
+    pub(crate) by: Arc<DecidedBy>,
+    pub(crate) note: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    number: AddressBytes,
+    until: Moment,
+    answer: Arc<Answer>,
+}
+
+/// The answers that are remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    table: HashTable<Remembered>,
+    /// End and hash of each, the first to end on top. What was answered anew since has another end, and is passed over.
+    ends: BinaryHeap<Reverse<(Moment, u64)>>,
+    seed: u64,
+}
+
+/// Keyed, since numbers come from outside.
+fn hash(seed: u64, number: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(seed);
+    hasher.write(number);
+    hasher.finish()
+}
+
+impl Subscribers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn get(&self, number: &AddressBytes, now: Moment) -> Option<Arc<Answer>> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let found = self.table.find(hash(self.seed, number), |known| known.number == *number)?;
+        (found.until > now).then(|| found.answer.clone())
+    }
+
+    /// Remembers an answer; beyond `limit` those that would end first go.
+    pub(crate) fn insert(&mut self, number: AddressBytes, until: Moment, answer: Arc<Answer>, limit: usize) {
+        let seed = self.seed;
+        let key = hash(seed, &number);
+        self.ends.push(Reverse((until, key)));
+        match self.table.find_mut(key, |known| known.number == number) {
+            Some(known) => (known.until, known.answer) = (until, answer),
+            None => {
+                let known = Remembered { number, until, answer };
+                self.table.insert_unique(key, known, |known| hash(seed, &known.number));
+            }
+        }
+        while self.table.len() > limit {
+            let Some(Reverse(end)) = self.ends.pop() else { break };
+            self.remove(end);
+        }
+    }
+
+    /// Forgets what holds no longer.
+    pub(crate) fn forget(&mut self, now: Moment) {
+        while let Some(Reverse(end)) = self.ends.peek().copied().filter(|Reverse(end)| end.0 <= now) {
+            self.ends.pop();
+            self.remove(end);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.seed);
+    }
+
+    fn remove(&mut self, (until, key): (Moment, u64)) {
+        let seed = self.seed;
+        let same = |known: &Remembered| known.until == until && hash(seed, &known.number) == key;
+        if let Ok(found) = self.table.find_entry(key, same) {
+            found.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(n: u32) -> AddressBytes {
+        AddressBytes::from_slice(format!("49{n}").as_bytes())
+    }
+
+    fn answer() -> Arc<Answer> {
+        let by = Arc::new(DecidedBy { plugin: "table".to_owned(), version: "1".to_owned() });
+        Arc::new(Answer { subscriber: None, by, note: None })
+    }
+
+    #[test]
+    fn an_answer_holds_until_its_end() {
+        let mut known = Subscribers::new(1);
+        known.insert(number(1), Moment(100), answer(), 10);
+        known.insert(number(2), Moment(200), answer(), 10);
+        assert!(known.get(&number(1), Moment(99)).is_some());
+        assert!(known.get(&number(1), Moment(100)).is_none(), "also where nothing was swept");
+        known.forget(Moment(100));
+        assert_eq!((known.len(), known.ends.len()), (1, 1));
+        assert!(known.get(&number(2), Moment(100)).is_some());
+        // What was answered anew outlives its first end.
+        known.insert(number(2), Moment(300), answer(), 10);
+        known.forget(Moment(200));
+        assert!(known.get(&number(2), Moment(250)).is_some());
+        known.forget(Moment(300));
+        assert_eq!((known.len(), known.ends.len()), (0, 0));
+    }
+
+    #[test]
+    fn beyond_the_limit_the_first_to_end_go() {
+        let mut known = Subscribers::new(1);
+        for n in 0..1000 {
+            known.insert(number(n), Moment(u64::from((n * 7919) % 1000) + 1), answer(), 10);
+            assert!(known.len() <= 10);
+        }
+        let left: Vec<u32> = (0..1000).filter(|n| known.get(&number(*n), Moment(990)).is_some()).collect();
+        assert_eq!(left.len(), 10);
+        known.insert(number(5000), Moment(10_000), answer(), 0);
+        assert_eq!(known.len(), 0);
+    }
+}

@@ -1,0 +1,6 @@
+//! What waits for a plugin's word: subscribers to be found, failed attempts to be decided.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that fails is to stop here")]
+
+mod deciding;
+mod house;
+mod resolving;
