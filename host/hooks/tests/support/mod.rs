@@ -107,7 +107,11 @@ impl House {
 
     /// With a way out.
     pub fn online(fetch: Arc<dyn Fetch>) -> Self {
-        Self::open(tempfile::tempdir().unwrap(), options(), Arc::default(), fetch)
+        Self::online_with(options(), fetch)
+    }
+
+    pub fn online_with(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch)
     }
 
     fn open(
