@@ -52,9 +52,14 @@ impl LogBudget {
         if self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok() {
             return Some(self.pending.swap(0, Ordering::Relaxed));
         }
+        self.leave_out();
+        None
+    }
+
+    /// Counts a line that is left out for another reason.
+    pub fn leave_out(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
         self.left_out.fetch_add(1, Ordering::Relaxed);
-        None
     }
 
     /// How many lines were left out since the start.

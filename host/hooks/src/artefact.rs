@@ -41,7 +41,7 @@ pub(crate) fn load_or_compile(
         }
     }
     let compiled = crate::compile::compile(engine, component)?;
-    keep_compiled(folder, engine, version, component, &compiled)?;
+    keep_compiled(folder, engine, version, component, &compiled);
     Ok(compiled)
 }
 
@@ -52,13 +52,13 @@ pub(crate) fn keep_compiled(
     version: &str,
     component: &[u8],
     compiled: &Component,
-) -> Result<(), HookError> {
-    match compiled.serialize() {
+) {
+    let kept = match compiled.serialize() {
         Ok(octets) => keep(&path(folder, engine, version), component, &octets),
-        Err(error) => {
-            tracing::warn!(version, %error, "artefact not kept");
-            Ok(())
-        }
+        Err(error) => Err(HookError::Engine(format!("{error:#}"))),
+    };
+    if let Err(error) = kept {
+        tracing::warn!(version, %error, "artefact not kept");
     }
 }
 

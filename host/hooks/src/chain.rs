@@ -2,7 +2,8 @@
 
 use crate::Fault;
 use crate::binding::OnFault;
-use crate::generation::{Generation, Judged, Memory};
+use crate::generation::Generation;
+use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::World;
 use model::Timestamp;
@@ -21,50 +22,59 @@ impl<W: World> Clone for Chain<W> {
 /// How a chain's evaluation ended.
 pub(crate) enum Ended<W: World> {
     /// This one decided.
-    Decided(Judged<W::Answer>, Arc<Generation<W>>),
+    Decided(W::Answer, Arc<Generation<W>>),
     /// This one failed, and its binding does not say that the next one is to be asked.
     Fault(Fault, Arc<Generation<W>>),
     /// Nobody did.
-    Nobody,
+    Nobody {
+        /// The last that was asked.
+        last: Option<Arc<Generation<W>>>,
+        /// The last fault after which the next one was asked.
+        fault: Option<Fault>,
+    },
 }
 
 impl<W: World> Chain<W> {
-    /// Asks until one decides. What every generation asked was given the same `memory`; what was seen is that of the one
-    /// that decided, with what those before it saw in front.
+    /// Asks until one decides; a fault ends it, unless the binding says that the next one is to be asked then.
     pub(crate) fn ask(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        memory: Memory<'_>,
+        seen: &mut Seen,
         alarm: &Alarm,
     ) -> Ended<W> {
-        let mut seen_before: Option<Vec<u8>> = None;
-        let mut missing_before = None;
+        self.ask_unless(question, now, seen, alarm, |_| false)
+    }
+
+    /// The same; a fault of one that is `strict` ends it, whatever its binding says.
+    pub(crate) fn ask_unless(
+        &self,
+        question: W::Question<'_>,
+        now: Timestamp,
+        seen: &mut Seen,
+        alarm: &Alarm,
+        strict: impl Fn(&Arc<Generation<W>>) -> bool,
+    ) -> Ended<W> {
+        let mut passed = None;
         for generation in &self.0 {
-            match generation.ask(question, now, memory) {
-                Ok(mut judged) => {
-                    if W::decides(&judged.answer) {
-                        if let Some(mut before) = seen_before {
-                            before.extend_from_slice(judged.seen.as_deref().unwrap_or_default());
-                            judged.seen = Some(before.into_boxed_slice());
-                        }
-                        judged.missing = missing_before.or(judged.missing);
-                        return Ended::Decided(judged, generation.clone());
-                    }
-                    if let Some(seen) = judged.seen {
-                        seen_before.get_or_insert_default().extend_from_slice(&seen);
-                    }
-                    missing_before = missing_before.or(judged.missing);
-                }
+            match generation.ask(question, now, seen) {
+                Ok(answer) if W::decides(&answer) => return Ended::Decided(answer, generation.clone()),
+                Ok(_) => {}
                 Err(fault) => {
                     note(generation, &fault, alarm);
-                    if generation.binding.on_fault != OnFault::Pass {
+                    if generation.binding.on_fault != OnFault::Pass || strict(generation) {
                         return Ended::Fault(fault, generation.clone());
                     }
+                    passed = Some(fault);
                 }
             }
         }
-        Ended::Nobody
+        Ended::Nobody { last: self.0.last().cloned(), fault: passed }
+    }
+
+    /// Whether a generation is part of it.
+    pub(crate) fn has(&self, generation: &Arc<Generation<W>>) -> bool {
+        self.0.iter().any(|one| Arc::ptr_eq(one, generation))
     }
 }
 
@@ -81,7 +91,7 @@ pub(crate) fn note<W: World>(generation: &Generation<W>, fault: &Fault, alarm: &
         );
         generation.condemn(why);
         alarm.raise(W::HOOK);
-    } else {
+    } else if generation.may_say() {
         tracing::warn!(
             hook = W::HOOK.name(),
             plugin = binding.plugin,

@@ -48,7 +48,15 @@ pub struct Fault {
     pub what: String,
 }
 
+/// What is said of a call for which there was no instance: no fault of its plugin's.
+pub(crate) const NO_ROOM: &str = "no instance: all that the house allows are in use";
+
 impl Fault {
+    /// It says nothing of the plugin: to take that back would help nobody.
+    pub(crate) fn is_the_houses(&self) -> bool {
+        self.kind == FaultKind::Instance && self.what == NO_ROOM
+    }
+
     pub(crate) fn verdict(what: String) -> Self {
         Self { kind: FaultKind::Verdict, what }
     }
@@ -59,7 +67,10 @@ impl Fault {
             return Self { kind: FaultKind::Deadline, what };
         }
         let text = format!("{error:#}");
-        if text.contains("forcing trap when growing memory") || text.contains("memory minimum size") {
+        // The binding's limit, the house's, and a component that begins with more than the binding allows.
+        let hungry =
+            ["forcing trap when growing memory", "Memory maximum size exceeded", "memory minimum size"];
+        if hungry.iter().any(|words| text.contains(words)) {
             let what = "wanted more memory than its binding allows".to_owned();
             return Self { kind: FaultKind::Memory, what };
         }
@@ -94,7 +105,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Counts a fault. `Some` once, when there were too many: in words.
     pub(crate) fn fault(&self, tolerance: Tolerance, fault: &Fault, now: Instant) -> Option<String> {
-        if tolerance.faults == 0 {
+        if tolerance.faults == 0 || fault.is_the_houses() {
             return None;
         }
         let window = Duration::from_millis(tolerance.window_ms);
@@ -157,6 +168,14 @@ mod tests {
         assert_eq!(watch.fault(tolerance, &trap(), at(1_601)), None);
         watch.reset();
         assert_eq!(watch.fault(tolerance, &trap(), at(1_602)), None);
+    }
+
+    #[test]
+    fn a_full_house_is_nobodys_fault() {
+        let watch = Watch::default();
+        let full = Fault { kind: FaultKind::Instance, what: NO_ROOM.to_owned() };
+        assert_eq!(watch.fault(Tolerance { faults: 1, window_ms: 1_000 }, &full, Instant::now()), None);
+        assert!(!watch.tripped());
     }
 
     #[test]

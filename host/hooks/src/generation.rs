@@ -2,7 +2,7 @@
 
 use crate::capabilities::{Label, Powers, State, log, tables::Digits, tables::Tables};
 use crate::counts::{AtomicCounts, Counts};
-use crate::fault::{Fault, FaultKind, Watch};
+use crate::fault::{Fault, FaultKind, NO_ROOM, Watch};
 use crate::library::Kept;
 use crate::runtime::{Runtime, TICK};
 use crate::seen::Seen;
@@ -13,8 +13,9 @@ use bytes::Bytes;
 use model::{DecidedBy, Directory, PeerId, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use wasmtime::{Store, StoreLimitsBuilder, UpdateDeadline};
+use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
 /// Octets that a row of a table may take in the host while it is handed over: the record, and a key of 30 digits.
 const ROW: usize = 64;
@@ -29,25 +30,6 @@ const HANDED_OVER: usize = 2 << 20;
 pub(crate) struct Instance<W: World> {
     pub(crate) store: Store<State>,
     pub(crate) guest: W::Guest,
-}
-
-/// What is done with the host's answers in one call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Memory<'a> {
-    /// Nothing.
-    Forget,
-    /// They are written down.
-    Record,
-    /// They come from a record.
-    Recall(&'a [u8]),
-}
-
-/// A plugin's answer, and what it saw.
-pub(crate) struct Judged<A> {
-    pub(crate) answer: A,
-    pub(crate) seen: Option<Box<[u8]>>,
-    /// In a replay: what was asked and is not on record.
-    pub(crate) missing: Option<&'static str>,
 }
 
 /// What generations of all hooks have around them.
@@ -69,6 +51,8 @@ pub(crate) struct Generation<W: World> {
     engine: wasmtime::Engine,
     tables: Arc<Tables>,
     idle: Mutex<Vec<Instance<W>>>,
+    /// It is kept for a quick way back: one instance is enough.
+    resting: AtomicBool,
     counts: AtomicCounts,
     /// Why it had too many faults.
     condemned: Mutex<Option<String>>,
@@ -98,6 +82,7 @@ impl<W: World> Generation<W> {
             pre,
             engine: runtime.engine.clone(),
             idle: Mutex::default(),
+            resting: AtomicBool::new(false),
             counts: AtomicCounts::default(),
             condemned: Mutex::default(),
         };
@@ -112,9 +97,13 @@ impl<W: World> Generation<W> {
             }
             Err(Configured::Fault(fault)) => return Err(faulty("configuration")(fault.what)),
         };
-        generation.arm(&mut first, Timestamp(0), Memory::Forget);
+        generation.arm(&mut first, Timestamp(0));
+        // It may share its counters with one that is live: what it is tried out with is no traffic.
+        first.store.data_mut().seen = Seen::Nowhere;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
-        generation.idle.lock().push(first);
+        if generation.binding.instance == InstanceUse::Warm {
+            generation.idle.lock().push(first);
+        }
         Ok(generation)
     }
 
@@ -123,18 +112,14 @@ impl<W: World> Generation<W> {
         u64::try_from(time.as_millis().div_ceil(tick)).unwrap_or(u64::MAX / 2) + 1
     }
 
-    fn arm(&self, instance: &mut Instance<W>, now: Timestamp, memory: Memory<'_>) {
+    fn arm(&self, instance: &mut Instance<W>, now: Timestamp) {
         instance.store.set_epoch_deadline(self.ticks(self.binding.deadline / 2));
         let state = instance.store.data_mut();
         state.looked = None;
         state.now = now;
         state.log_lines = log::LINES;
         state.fetches = crate::capabilities::http::FETCHES;
-        state.seen = match memory {
-            Memory::Forget => Seen::Off,
-            Memory::Record => Seen::Recording(Vec::new()),
-            Memory::Recall(record) => Seen::replaying(record),
-        };
+        state.sequence = 0;
     }
 
     /// A fresh instance, configured.
@@ -164,14 +149,20 @@ impl<W: World> Generation<W> {
         });
         store.set_epoch_deadline(ticks.1);
         let guest = W::instantiate(&self.pre, &mut store).map_err(|error| {
-            Configured::Fault(Fault { kind: FaultKind::Instance, what: format!("no instance: {error:#}") })
+            let what = if error.is::<PoolConcurrencyLimitError>() {
+                NO_ROOM.to_owned()
+            } else {
+                format!("no instance: {error:#}")
+            };
+            Configured::Fault(Fault { kind: FaultKind::Instance, what })
         })?;
         match W::configure(&guest, &mut store, &self.binding.policy) {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => return Err(Configured::Refused(why)),
+            Ok(Err(why)) => return Err(Configured::Refused(short(why, REFUSAL))),
             Err(error) => return Err(Configured::Fault(Fault::of(&error))),
         }
-        store.data_mut().configuring = false;
+        let state = store.data_mut();
+        (state.configuring, state.seen) = (false, Seen::Off);
         store.set_hostcall_fuel(HANDED_OVER);
         Ok(Instance { store, guest })
     }
@@ -181,9 +172,9 @@ impl<W: World> Generation<W> {
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        memory: Memory<'_>,
-    ) -> Result<Judged<W::Answer>, Fault> {
-        self.call(now, memory, |instance| {
+        seen: &mut Seen,
+    ) -> Result<W::Answer, Fault> {
+        self.call(now, seen, |instance| {
             W::prepare(instance.store.data_mut(), question);
             W::ask(self, instance, question)
         })
@@ -194,21 +185,21 @@ impl<W: World> Generation<W> {
     pub(crate) fn call<A>(
         &self,
         now: Timestamp,
-        memory: Memory<'_>,
+        seen: &mut Seen,
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
-    ) -> Result<Judged<A>, Fault> {
+    ) -> Result<A, Fault> {
         let begun = Instant::now();
-        let judged = self.work(now, memory, work);
-        self.counts.call(begun.elapsed(), judged.as_ref().err());
-        judged
+        let answer = self.work(now, seen, work);
+        self.counts.call(begun.elapsed(), answer.as_ref().err());
+        answer
     }
 
     fn work<A>(
         &self,
         now: Timestamp,
-        memory: Memory<'_>,
+        seen: &mut Seen,
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
-    ) -> Result<Judged<A>, Fault> {
+    ) -> Result<A, Fault> {
         let warm = match self.binding.instance {
             InstanceUse::Warm => self.idle.lock().pop(),
             InstanceUse::PerCall => None,
@@ -220,18 +211,39 @@ impl<W: World> Generation<W> {
                 Configured::Refused(what) => Fault { kind: FaultKind::Instance, what },
             })?,
         };
-        self.arm(&mut instance, now, memory);
-        // A fault drops the instance here; only a call that returned gives it back.
-        let answer = work(&mut instance).map_err(|error| Fault::of(&error))?;
+        self.arm(&mut instance, now);
+        // Lent for the call, and taken back whatever came of it: the next plugin of the chain goes on with it.
+        instance.store.data_mut().seen = std::mem::take(seen);
+        let answer = work(&mut instance);
         let state = instance.store.data_mut();
-        let missing = state.seen.missing();
-        let seen = state.seen.take();
+        *seen = std::mem::take(&mut state.seen);
+        // A fault drops the instance here; only a call that returned gives it back.
+        let answer = answer.map_err(|error| Fault::of(&error))?;
         if self.binding.instance == InstanceUse::Warm {
             state.body = Bytes::new();
             state.destination = Digits::NONE;
-            self.idle.lock().push(instance);
+            let mut idle = self.idle.lock();
+            if idle.is_empty() || !self.resting.load(Relaxed) {
+                idle.push(instance);
+            }
         }
-        Ok(Judged { answer: answer?, seen, missing })
+        answer
+    }
+
+    /// It is not asked any more, unless it is gone back to: its instances are others' to have, but for one.
+    pub(crate) fn rest(&self) {
+        self.resting.store(true, Relaxed);
+        self.idle.lock().truncate(1);
+    }
+
+    /// It is asked again.
+    pub(crate) fn wake(&self) {
+        self.resting.store(false, Relaxed);
+    }
+
+    /// Whether the log may be told of this plugin now: its faults and its own lines have one budget.
+    pub(crate) fn may_say(&self) -> bool {
+        self.label.may_say()
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -258,13 +270,19 @@ enum Configured {
     Fault(Fault),
 }
 
+/// Octets of a plugin's words about its document or its settlements: for a person, not for a disk.
+pub(crate) const REFUSAL: usize = 2_000;
+
+/// A guest's words, cut where they are longer than anybody reads.
+pub(crate) fn short(mut words: String, octets: usize) -> String {
+    if words.len() > octets {
+        let end = (0..=octets).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
+        words.truncate(end);
+    }
+    words
+}
+
 /// A note is for one line of a trace.
 pub(crate) fn note(note: Option<String>) -> Option<Box<str>> {
-    note.map(|mut note| {
-        if note.len() > 200 {
-            let end = (0..=200).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
-            note.truncate(end);
-        }
-        note.into_boxed_str()
-    })
+    note.map(|note| short(note, 200).into_boxed_str())
 }

@@ -3,9 +3,10 @@
 use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, Trying};
 use crate::capabilities::Powers;
 use crate::chain::Ended;
-use crate::generation::{Memory, Surroundings};
+use crate::generation::Surroundings;
 use crate::library::{Library, VersionInfo};
 use crate::runtime::Runtime;
+use crate::seen::Seen;
 use crate::signature::Trust;
 use crate::slot::{HookState, Means, PluginCounts, Slot};
 use crate::steward::Alarm;
@@ -270,18 +271,18 @@ impl Hooks {
         })
     }
 
-    fn memory(&self) -> Memory<'static> {
-        if self.options.record { Memory::Record } else { Memory::Forget }
+    fn seen(&self) -> Seen {
+        if self.options.record { Seen::recording() } else { Seen::Off }
     }
 
     /// Asks the routers about a message. Never fails: a fault is answered as its binding says.
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp) -> Routed {
-        match self.router.ask(message, now, self.memory()) {
-            Ended::Decided(judged, generation) => {
-                let Decision { verdict, note } = judged.answer;
+        let mut seen = self.seen();
+        match self.router.ask(message, now, &mut seen) {
+            Ended::Decided(Decision { verdict, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
-                Routed { verdict, by: generation.by.clone(), note, quote: None, seen: judged.seen }
+                Routed { verdict, by: generation.by.clone(), note, quote: None, seen: seen.record() }
             }
             Ended::Fault(fault, generation) => {
                 let verdict = match &generation.binding.on_fault {
@@ -294,11 +295,15 @@ impl Hooks {
                 };
                 Routed::new(verdict, generation.by.clone()).because(words(&fault))
             }
-            Ended::Nobody => {
-                let last = self.router.chain().0.last().map(|last| last.by.clone());
-                let note = if last.is_none() { "no router is bound" } else { "no router decided" };
-                let by = last.unwrap_or_else(|| self.nobody.clone());
-                Routed::new(Verdict::Reject(RejectReason::NoRoute), by).because(note)
+            Ended::Nobody { last, fault } => {
+                let note = match (&last, &fault) {
+                    (None, _) => "no router is bound".into(),
+                    (_, None) => "no router decided".into(),
+                    (_, Some(fault)) => format!("no router decided; {}", words(fault)).into_boxed_str(),
+                };
+                let by = last.map_or_else(|| self.nobody.clone(), |last| last.by.clone());
+                let routed = Routed::new(Verdict::Reject(RejectReason::NoRoute), by).because(note);
+                Routed { seen: seen.record(), ..routed }
             }
         }
     }
@@ -311,8 +316,8 @@ impl Hooks {
             return;
         }
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
-        match self.biller.ask((message, first), now, Memory::Forget) {
-            Ended::Decided(judged, generation) => match judged.answer.quote {
+        match self.biller.ask((message, first), now, &mut Seen::Off) {
+            Ended::Decided(price, generation) => match price.quote {
                 Ok(quote) => routed.quote = Some(Box::new(quote)),
                 Err(note) => {
                     routed.verdict = Verdict::Reject(RejectReason::NoCredit);
@@ -330,24 +335,24 @@ impl Hooks {
                 routed.note = Some(words(&fault));
             }
             // Its binding says that a fault makes it free.
-            Ended::Nobody => {}
+            Ended::Nobody { .. } => {}
         }
     }
 
     /// Asks the resolver who stands behind a number. May take long; a fault means "try later".
     #[must_use]
     pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Resolution {
-        match self.resolver.ask(msisdn, now, Memory::Forget) {
-            Ended::Decided(judged, _) => judged.answer,
+        match self.resolver.ask(msisdn, now, &mut Seen::Off) {
+            Ended::Decided(resolution, _) => resolution,
             Ended::Fault(fault, generation) => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
                 by: generation.by.clone(),
                 note: Some(words(&fault)),
             },
-            Ended::Nobody => Resolution {
+            Ended::Nobody { last, fault } => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
-                by: self.nobody.clone(),
-                note: Some("no resolver is bound".into()),
+                by: last.map_or_else(|| self.nobody.clone(), |last| last.by.clone()),
+                note: Some(fault.map_or_else(|| "no resolver is bound".into(), |fault| words(&fault))),
             },
         }
     }
@@ -356,9 +361,9 @@ impl Hooks {
     /// schedule holds.
     #[must_use]
     pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<Next> {
-        match self.delivery.ask((message, attempt), now, Memory::Forget) {
-            Ended::Decided(judged, _) => Some(judged.answer),
-            Ended::Fault(..) | Ended::Nobody => None,
+        match self.delivery.ask((message, attempt), now, &mut Seen::Off) {
+            Ended::Decided(next, _) => Some(next),
+            Ended::Fault(..) | Ended::Nobody { .. } => None,
         }
     }
 
@@ -378,15 +383,18 @@ impl Hooks {
         }
     }
 
-    /// What each router of the chain makes of a message, up to the one that decides.
+    /// What each router of the chain makes of a message, up to the one that decides. It is no traffic: nothing is counted.
     #[must_use]
     pub fn explain(&self, message: &Message, now: Timestamp) -> Vec<Considered> {
         let mut steps = Vec::new();
         for generation in &self.router.chain().0 {
             let outcome = generation
-                .ask(message, now, Memory::Forget)
-                .map(|judged| (judged.answer.verdict, judged.answer.note.map(String::from)));
-            let decided = !matches!(&outcome, Ok((None, _)));
+                .ask(message, now, &mut Seen::Looking)
+                .map(|decision| (decision.verdict, decision.note.map(String::from)));
+            let decided = match &outcome {
+                Ok((verdict, _)) => verdict.is_some(),
+                Err(_) => generation.binding.on_fault != OnFault::Pass,
+            };
             steps.push(Considered { by: generation.by.clone(), outcome });
             if decided {
                 break;

@@ -114,11 +114,15 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
-        let signed_by = self.trust.judge(octets, signature)?;
         let version = version_of(octets);
+        let path = self.component(plugin, &version);
+        // Uploaded again without its signature, a version keeps the one it has, if that still counts.
+        let kept = std::fs::read_to_string(path.with_extension("sig")).ok();
+        let kept = kept.filter(|kept| signature.is_none() && self.trust.judge(octets, Some(kept)).is_ok());
+        let signed_by = self.trust.judge(octets, signature.or(kept.as_deref()))?;
         let compiled = crate::compile::compile(engine, octets)?;
         let (hook, wit) = world::of(engine, &compiled)?;
-        crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled)?;
+        crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled);
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.clone(),
@@ -128,7 +132,6 @@ impl Library {
             imports: world::imports(engine, &compiled),
             signed_by,
         };
-        let path = self.component(plugin, &version);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
         }
@@ -149,16 +152,24 @@ impl Library {
     pub(crate) fn compiled(&self, engine: &Engine, plugin: &str, version: &str) -> Result<Kept, HookError> {
         let known = good_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
         let path = self.component(plugin, version);
+        let unknown = || HookError::Unknown { plugin: plugin.to_owned(), version: version.to_owned() };
+        if !known {
+            return Err(unknown());
+        }
         let octets = match std::fs::read(&path) {
-            Ok(octets) if known => octets,
-            _ => return Err(HookError::Unknown { plugin: plugin.to_owned(), version: version.to_owned() }),
+            Ok(octets) => octets,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(unknown()),
+            Err(source) => return Err(HookError::Storage { path, source }),
         };
         if version_of(&octets) != version {
             return Err(HookError::Damaged { path, version: version.to_owned() });
         }
-        // What was let in without a signature may not serve once signatures are required.
-        let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
-        self.trust.judge(&octets, signature.as_deref())?;
+        // What was let in without a signature may not serve once signatures are required. While they are not, what serves
+        // goes on doing so though its signer is trusted no more.
+        if self.trust.required {
+            let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
+            self.trust.judge(&octets, signature.as_deref())?;
+        }
         let component = crate::artefact::load_or_compile(&self.artefacts(), engine, version, &octets)?;
         let (hook, wit) = world::of(engine, &component)?;
         Ok(Kept { component, hook, wit })

@@ -3,6 +3,7 @@
 use crate::HookError;
 use crate::bindings::{biller, delivery, previous, resolver, router};
 use crate::capabilities::State;
+use crate::wasi;
 use crate::world::Wit;
 use model::Hook;
 use std::sync::Arc;
@@ -100,6 +101,9 @@ impl Runtime {
             (Hook::DeliveryPolicy, _) => &self.delivery,
             (Hook::Biller, _) => &self.biller,
         };
+        // What it wants of WASI depends on the component: the names carry the version that its tools had.
+        let mut linker = linker.clone();
+        wasi::serve(&mut linker, component)?;
         linker.instantiate_pre(component)
     }
 }

@@ -1,7 +1,7 @@
 //! What a candidate would have answered, beside what was answered.
 
 use crate::chain::{Chain, Ended};
-use crate::generation::Memory;
+use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::World;
 use arc_swap::ArcSwap;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 /// Questions that may wait for a candidate in shadow; what is beyond is not compared, and counted.
@@ -36,7 +36,7 @@ pub struct Difference {
 /// How a candidate in shadow compares.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Questions that both answered.
+    /// Questions that both were asked.
     pub compared: u64,
     /// Of these, with the same answer.
     pub same: u64,
@@ -52,14 +52,34 @@ struct Item<W: World> {
     question: W::Owned,
     now: Timestamp,
     seen: Option<Box<[u8]>>,
-    /// `None`: the live chain failed, or nobody decided.
-    live: Option<W::Answer>,
+    live: Result<W::Answer, String>,
 }
+
+/// An answer; without one, why in words: nobody decided, or a fault. To be compared.
+pub(crate) fn answer_of<W: World>(ended: &Ended<W>) -> Result<W::Answer, String> {
+    match ended {
+        Ended::Decided(answer, _) => Ok(answer.clone()),
+        Ended::Nobody { fault: None, .. } => Err(NOBODY.to_owned()),
+        Ended::Fault(fault, _) | Ended::Nobody { fault: Some(fault), .. } => {
+            Err(format!("fault ({})", fault.kind.name()))
+        }
+    }
+}
+
+const NOBODY: &str = "nobody decides";
 
 /// A candidate in shadow: a thread of its own asks it, so that nobody waits for it.
 pub(crate) struct Shadow<W: World> {
     queue: SyncSender<Item<W>>,
     compared: Arc<Compared>,
+    ended: Arc<AtomicBool>,
+}
+
+impl<W: World> Drop for Shadow<W> {
+    /// What still waits is not asked any more.
+    fn drop(&mut self) {
+        self.ended.store(true, Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -79,22 +99,23 @@ impl<W: World> Shadow<W> {
         let (queue, questions) = sync_channel::<Item<W>>(WAITING);
         let compared = Arc::new(Compared::default());
         let counts = compared.clone();
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = ended.clone();
         // It ends when the candidate is dropped, and the queue with it.
         std::thread::Builder::new().name(format!("shadow-{}", W::HOOK.name())).spawn(move || {
             crate::compile::give_way();
             for item in questions {
+                if over.load(Relaxed) {
+                    return;
+                }
                 let question = W::lend(&item.question);
                 // What the live chain saw is what the candidate is to see, where it asks the same.
-                let memory = item.seen.as_deref().map_or(Memory::Forget, Memory::Recall);
-                let answer = match chain.ask(question, item.now, memory, &alarm) {
-                    Ended::Decided(judged, _) => Ok(judged.answer),
-                    Ended::Fault(fault, _) => Err(format!("fault ({})", fault.kind.name())),
-                    Ended::Nobody => Err("nobody decides".to_owned()),
-                };
-                counts.compare::<W>(item.live.as_ref(), answer.as_ref(), question, &directory.load());
+                let mut seen = item.seen.as_deref().map_or(Seen::Off, Seen::beside);
+                let answer = answer_of(&chain.ask(question, item.now, &mut seen, &alarm));
+                counts.compare::<W>(&item.live, &answer, question, &directory.load());
             }
         })?;
-        Ok(Self { queue, compared })
+        Ok(Self { queue, compared, ended })
     }
 
     /// Gives the candidate a question, unless too many wait already.
@@ -102,10 +123,10 @@ impl<W: World> Shadow<W> {
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        seen: Option<&[u8]>,
-        live: Option<W::Answer>,
+        seen: &Seen,
+        live: Result<W::Answer, String>,
     ) {
-        let item = Item { question: W::own(question), now, seen: seen.map(Into::into), live };
+        let item = Item { question: W::own(question), now, seen: seen.so_far(), live };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(item) {
             self.compared.skipped.fetch_add(1, Relaxed);
         }
@@ -139,20 +160,25 @@ impl<W: World> Shadow<W> {
 impl Compared {
     fn compare<W: World>(
         &self,
-        live: Option<&W::Answer>,
-        candidate: Result<&W::Answer, &String>,
+        live: &Result<W::Answer, String>,
+        candidate: &Result<W::Answer, String>,
         question: W::Question<'_>,
         directory: &Directory,
     ) {
         let same = match (live, candidate) {
-            (Some(one), Ok(other)) => W::same(one, other),
+            (Ok(one), Ok(other)) => W::same(one, other),
+            // Two faults are no agreement.
+            (Err(one), Err(other)) => one == NOBODY && other == NOBODY,
             _ => false,
         };
         if same {
             self.same.fetch_add(1, Relaxed);
         } else {
-            let from = live.map_or_else(|| "no decision".to_owned(), |answer| W::words(answer, directory));
-            let to = candidate.map_or_else(Clone::clone, |answer| W::words(answer, directory));
+            let words = |answer: &Result<W::Answer, String>| match answer {
+                Ok(answer) => W::words(answer, directory),
+                Err(why) => why.clone(),
+            };
+            let (from, to) = (words(live), words(candidate));
             let mut groups = self.groups.lock();
             let room = groups.len() < GROUPS;
             let key = if room || groups.contains_key(&(from.clone(), to.clone())) {

@@ -2,12 +2,14 @@
 
 use crate::HookError;
 use crate::binding::{Binding, BindingRecord, CandidateRecord, HookEvent, How, OnFault, Trying};
+use crate::capabilities::shadow_space;
 use crate::chain::{Chain, Ended};
 use crate::counts::Counts;
-use crate::generation::{Generation, Memory, Surroundings};
+use crate::generation::{Generation, Surroundings};
 use crate::library::{Library, write_whole};
 use crate::runtime::Runtime;
-use crate::shadow::{Comparison, Shadow};
+use crate::seen::Seen;
+use crate::shadow::{Comparison, Shadow, answer_of};
 use crate::steward::Alarm;
 use crate::worlds::World;
 use arc_swap::ArcSwap;
@@ -17,9 +19,14 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// How many chains and events are kept.
 const HISTORY: usize = 200;
+
+/// The kind of event of what is faulty and serves on, and how long nothing more is told of it.
+const FAULTY: &str = "faulty";
+const BETWEEN_FAULTY: Duration = Duration::from_secs(60);
 
 /// What a slot needs to bring bindings to life.
 pub(crate) struct Means {
@@ -164,10 +171,15 @@ impl<W: World> Slot<W> {
         }
         let candidate = slot.book.lock().candidate.clone();
         if let Some(record) = candidate
-            && let Err(error) = slot.set_candidate(record)
+            && let Err(error) = slot.candidate(record).map(|candidate| slot.set_candidate(candidate))
         {
             // The live chain matters more than what was on trial.
-            tracing::error!(hook = W::HOOK.name(), %error, "the candidate does not start any more");
+            let why = format!("it does not start any more: {error}");
+            let done = slot.write(|book| {
+                book.candidate = None;
+                add_event(book, crate::hooks::wall(), "candidate-faulty", why.clone());
+            });
+            log_outcome::<W>("candidate taken back", &why, done);
         }
         Ok(slot)
     }
@@ -276,6 +288,7 @@ impl<W: World> Slot<W> {
             How::Unbound => ("unbound", String::new()),
         };
         let candidate = if how == How::Promoted { None } else { live.candidate.clone() };
+        let tried = live.candidate.as_ref().filter(|_| candidate.is_none());
         self.write(|book| {
             if let (Some(last), Some(why)) = (book.records.last_mut(), condemned) {
                 last.condemned = Some(why);
@@ -286,8 +299,14 @@ impl<W: World> Slot<W> {
             book.candidate = candidate.as_ref().map(|candidate| candidate.record.clone());
             add_event(book, now, kind, what);
         })?;
-        let new = Live { record: record.clone(), chain, candidate };
-        let old = self.live.swap(Arc::new(new));
+        if let Some(tried) = tried {
+            self.forget_shadow(&tried.record);
+        }
+        chain.0.iter().for_each(|one| one.wake());
+        let new = Arc::new(Live { record: record.clone(), chain, candidate });
+        let old = self.live.swap(new.clone());
+        let tried = |one| new.candidate.as_ref().is_some_and(|candidate| candidate.chain.has(one));
+        old.chain.0.iter().filter(|one| !new.chain.has(one) && !tried(one)).for_each(|one| one.rest());
         *self.before.lock() = Some((old.record.chain.clone(), old.chain.clone()));
         Ok(record)
     }
@@ -303,13 +322,23 @@ impl<W: World> Slot<W> {
         Ok(())
     }
 
-    /// Goes back to the chain that was live before.
+    /// What a candidate in shadow has counted goes with it: the next one counts from nothing.
+    fn forget_shadow(&self, candidate: &CandidateRecord) {
+        if candidate.trying == Trying::Shadow {
+            for binding in &candidate.chain {
+                self.means.around.powers.counters.forget(&shadow_space(&binding.plugin));
+            }
+        }
+    }
+
+    /// Goes back to the chain that was live before. One that was taken back by itself is none to go back to.
     pub(crate) fn rollback(&self, now: Timestamp) -> Result<BindingRecord, HookError> {
         let _changing = self.changing.lock();
         let live = self.live.load().record.chain.clone();
         let target = {
             let book = self.book.lock();
-            let other = book.records.iter().rev().find(|record| record.chain != live);
+            let fit = |record: &&BindingRecord| record.chain != live && !book.has_condemned(&record.chain);
+            let other = book.records.iter().rev().find(fit);
             other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
         };
         let chain = self.warm_or_started(&target)?;
@@ -346,7 +375,11 @@ impl<W: World> Slot<W> {
             return Err(HookError::BadShare);
         }
         let record = CandidateRecord { since: now, trying, chain: bindings };
-        self.set_candidate(record.clone())?;
+        let before = self.live.load().candidate.clone();
+        if let Some(before) = &before {
+            self.forget_shadow(&before.record);
+        }
+        let candidate = self.candidate(record.clone())?;
         let names: Vec<String> =
             record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
         let how = match trying {
@@ -357,10 +390,12 @@ impl<W: World> Slot<W> {
             book.candidate = Some(record.clone());
             add_event(book, now, "candidate", format!("{}, {how}", names.join(", ")));
         })?;
+        self.set_candidate(candidate);
         Ok(record)
     }
 
-    fn set_candidate(&self, record: CandidateRecord) -> Result<(), HookError> {
+    /// Brings a candidate to life.
+    fn candidate(&self, record: CandidateRecord) -> Result<Candidate<W>, HookError> {
         let live = self.live.load_full();
         let aside = record.trying == Trying::Shadow;
         // What is unchanged in the chain is shared with it; in shadow nothing is, since counters are apart.
@@ -373,20 +408,23 @@ impl<W: World> Slot<W> {
         } else {
             None
         };
-        let candidate = Candidate {
+        Ok(Candidate {
             record,
             chain,
             shadow,
             asked: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             passed: AtomicU64::new(0),
-        };
+        })
+    }
+
+    fn set_candidate(&self, candidate: Candidate<W>) {
+        let live = self.live.load_full();
         self.live.store(Arc::new(Live {
             record: live.record.clone(),
             chain: live.chain.clone(),
             candidate: Some(Arc::new(candidate)),
         }));
-        Ok(())
     }
 
     /// Ends the trial.
@@ -397,9 +435,8 @@ impl<W: World> Slot<W> {
 
     fn dismiss_locked(&self, now: Timestamp, kind: &str, why: &str) -> Result<(), HookError> {
         let live = self.live.load_full();
-        if live.candidate.is_none() {
-            return Err(HookError::NoCandidate);
-        }
+        let Some(candidate) = &live.candidate else { return Err(HookError::NoCandidate) };
+        self.forget_shadow(&candidate.record);
         // At once in memory: it may be failing right now. A book that cannot be written is an error all the same.
         let (record, chain) = (live.record.clone(), live.chain.clone());
         self.live.store(Arc::new(Live { record, chain, candidate: None }));
@@ -427,89 +464,82 @@ impl<W: World> Slot<W> {
     /// Something here has had too many faults: it is taken back.
     pub(crate) fn attend(&self, now: Timestamp) {
         let _changing = self.changing.lock();
+        // What is live first: a candidate that shares something with it goes too if that is not kept.
+        self.take_back_live(now);
+        self.take_back_candidate(now);
+    }
+
+    fn take_back_candidate(&self, now: Timestamp) {
         let live = self.live.load_full();
-        if let Some(candidate) = &live.candidate {
-            let faulty =
-                candidate.chain.0.iter().find(|one| {
-                    one.watch.tripped() && !live.chain.0.iter().any(|other| Arc::ptr_eq(one, other))
-                });
-            if let Some(faulty) = faulty {
-                let why = format!(
-                    "{} {}: {}",
-                    faulty.by.plugin,
-                    faulty.by.version,
-                    faulty.condemnation().unwrap_or_default()
-                );
-                let done = self.dismiss_locked(now, "candidate-faulty", &why);
-                log_outcome::<W>("candidate taken back", &why, done);
+        let Some(candidate) = &live.candidate else { return };
+        let Some(faulty) = candidate.chain.0.iter().find(|one| one.watch.tripped()) else { return };
+        let why = why(faulty);
+        let done = self.dismiss_locked(now, "candidate-faulty", &why);
+        log_outcome::<W>("candidate taken back", &why, done);
+    }
+
+    fn take_back_live(&self, now: Timestamp) {
+        let live = self.live.load_full();
+        let Some(faulty) = live.chain.0.iter().find(|generation| generation.watch.tripped()) else { return };
+        let why = why(faulty);
+        let targets = self.book.lock().ways_back(&live.record.chain, &faulty.binding);
+        let mut failed = None;
+        for target in targets {
+            let done = self.warm_or_started(&target).and_then(|chain| {
+                self.exchange(now, target, chain, How::RolledBackByItself, Some(why.clone()))
+            });
+            match done {
+                Ok(_) => return log_outcome::<W>("rolled back by itself", &why, Ok(())),
+                // The one before it may still start.
+                Err(error) => {
+                    tracing::error!(hook = W::HOOK.name(), %error, "no way back");
+                    failed.get_or_insert(error);
+                }
             }
         }
-        let Some(faulty) = live.chain.0.iter().find(|generation| generation.watch.tripped()) else { return };
-        let why = format!(
-            "{} {}: {}",
-            faulty.by.plugin,
-            faulty.by.version,
-            faulty.condemnation().unwrap_or_default()
-        );
-        let target = {
-            let book = self.book.lock();
-            let fit = |record: &&BindingRecord| {
-                record.condemned.is_none()
-                    && !record.chain.is_empty()
-                    && record.chain != live.record.chain
-                    && !book
-                        .records
-                        .iter()
-                        .any(|other| other.condemned.is_some() && other.chain == record.chain)
-            };
-            book.records.iter().rev().find(fit).map(|record| record.chain.clone())
+        faulty.watch.reset();
+        let end = match failed {
+            None => "there is nothing to go back to".to_owned(),
+            Some(error) => format!("there is nothing to go back to that works: {error}"),
         };
-        let Some(target) = target else {
-            faulty.watch.reset();
-            let done = self.write(|book| {
-                add_event(book, now, "faulty", format!("{why}; there is nothing to go back to"));
-            });
-            log_outcome::<W>("faulty, and nothing to go back to", &why, done);
-            return;
-        };
-        let done = self.warm_or_started(&target).and_then(|chain| {
-            self.exchange(now, target, chain, How::RolledBackByItself, Some(why.clone())).map(drop)
+        // It may be so at every call from now on: it is told once a minute, and other events stay to be seen.
+        let told = self.book.lock().events.last().is_some_and(|last| {
+            last.kind == FAULTY && last.what.starts_with(&named(&faulty.by)) && now - last.at < BETWEEN_FAULTY
         });
-        if done.is_err() {
-            faulty.watch.reset();
-        }
-        log_outcome::<W>("rolled back by itself", &why, done);
+        let done = match told {
+            true => Ok(()),
+            false => self.write(|book| add_event(book, now, FAULTY, format!("{why}; {end}"))),
+        };
+        log_outcome::<W>("faulty, and nothing to go back to", &why, done);
     }
 
     /// Asks the live chain, or a canary for its share; a canary that fails costs nobody anything, since the live chain is
     /// asked then. A candidate in shadow is given the question as well.
-    pub(crate) fn ask(&self, question: W::Question<'_>, now: Timestamp, memory: Memory<'_>) -> Ended<W>
-    where
-        W::Answer: Clone,
-    {
+    pub(crate) fn ask(&self, question: W::Question<'_>, now: Timestamp, seen: &mut Seen) -> Ended<W> {
         let live = self.live.load();
+        let alarm = &self.means.alarm;
         let Some(candidate) = &live.candidate else {
-            return live.chain.ask(question, now, memory, &self.means.alarm);
+            return live.chain.ask(question, now, seen, alarm);
         };
         if let Trying::Canary { share } = candidate.record.trying {
             let fit = !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
             if fit && W::lot(question) < share {
                 candidate.asked.fetch_add(1, Relaxed);
-                match candidate.chain.ask(question, now, memory, &self.means.alarm) {
-                    Ended::Fault(..) => candidate.failed.fetch_add(1, Relaxed),
+                // What its bindings say of faults is for when it is live. What it shares with the live chain is no
+                // candidate, and a fault there is what it is there.
+                let own = |one: &Arc<Generation<W>>| !live.chain.has(one);
+                match candidate.chain.ask_unless(question, now, seen, alarm, own) {
+                    Ended::Fault(_, faulty) if own(&faulty) => candidate.failed.fetch_add(1, Relaxed),
                     ended => return ended,
                 };
+                *seen = seen.again();
             } else {
                 candidate.passed.fetch_add(1, Relaxed);
             }
         }
-        let ended = live.chain.ask(question, now, memory, &self.means.alarm);
+        let ended = live.chain.ask(question, now, seen, alarm);
         if let Some(shadow) = &candidate.shadow {
-            let (answer, seen) = match &ended {
-                Ended::Decided(judged, _) => (Some(judged.answer.clone()), judged.seen.as_deref()),
-                Ended::Fault(..) | Ended::Nobody => (None, None),
-            };
-            shadow.ask(question, now, seen, answer);
+            shadow.ask(question, now, seen, answer_of(&ended));
         }
         ended
     }
@@ -561,7 +591,7 @@ impl<W: World> Slot<W> {
 impl<W: World> Candidate<W> {
     /// Counts of what is not in the live chain as well.
     fn counts(&self, live: &Chain<W>) -> Vec<PluginCounts> {
-        let own = self.chain.0.iter().filter(|one| !live.0.iter().any(|other| Arc::ptr_eq(one, other)));
+        let own = self.chain.0.iter().filter(|one| !live.has(one));
         counts(&Chain(own.cloned().collect()), false)
     }
 }
@@ -569,6 +599,34 @@ impl<W: World> Candidate<W> {
 fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {
     let one = |one: &Arc<Generation<W>>| PluginCounts { by: one.by.clone(), live, counts: one.counts() };
     chain.0.iter().map(one).collect()
+}
+
+/// Why it is taken back, in words.
+fn why<W: World>(faulty: &Generation<W>) -> String {
+    format!("{}: {}", named(&faulty.by), faulty.condemnation().unwrap_or_default())
+}
+
+fn named(by: &DecidedBy) -> String {
+    format!("{} {}", by.plugin, by.version)
+}
+
+impl Book {
+    /// Whether a chain was taken back by itself.
+    fn has_condemned(&self, chain: &[Binding]) -> bool {
+        self.records.iter().any(|record| record.condemned.is_some() && record.chain == chain)
+    }
+
+    /// Chains that may take over from one that fails because of one binding, the last that was live first.
+    fn ways_back(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
+        let mut ways: Vec<Vec<Binding>> = Vec::new();
+        for BindingRecord { chain, .. } in self.records.iter().rev() {
+            let fit = !chain.is_empty() && chain != live && !chain.contains(faulty);
+            if fit && !self.has_condemned(chain) && !ways.contains(chain) {
+                ways.push(chain.clone());
+            }
+        }
+        ways
+    }
 }
 
 fn add_event(book: &mut Book, at: Timestamp, kind: &str, what: String) {

@@ -1,7 +1,7 @@
 //! Plugins that serve nobody: asked by replays, and by the harness of who writes them.
 
 use crate::chain::{Chain, Ended};
-use crate::generation::Memory;
+use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::{Biller, DeliveryPolicy, Resolver, Router};
 use crate::{Fault, FaultKind};
@@ -66,17 +66,13 @@ impl Trial {
         let Chains::Router(chain) = &self.chain else {
             return Tried { verdict: Err(other_world()), note: None, missing: None, seen: None };
         };
-        let memory = seen.map_or(Memory::Record, Memory::Recall);
-        match chain.ask(message, now, memory, &self.alarm) {
-            Ended::Decided(judged, _) => Tried {
-                verdict: Ok(judged.answer.verdict),
-                note: judged.answer.note,
-                missing: judged.missing,
-                seen: judged.seen,
-            },
-            Ended::Fault(fault, _) => Tried { verdict: Err(fault), note: None, missing: None, seen: None },
-            Ended::Nobody => Tried { verdict: Ok(None), note: None, missing: None, seen: None },
-        }
+        let mut seen = seen.map_or_else(Seen::recording, Seen::replaying);
+        let (verdict, note) = match chain.ask(message, now, &mut seen, &self.alarm) {
+            Ended::Decided(decision, _) => (Ok(decision.verdict), decision.note),
+            Ended::Fault(fault, _) => (Err(fault), None),
+            Ended::Nobody { .. } => (Ok(None), None),
+        };
+        Tried { verdict, note, missing: seen.missing(), seen: seen.record() }
     }
 
     /// Asks a resolver.
@@ -85,7 +81,7 @@ impl Trial {
     /// Its fault.
     pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Result<Resolution, Fault> {
         let Chains::Resolver(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask(msisdn, now, Memory::Forget, &self.alarm))
+        decided(chain.ask(msisdn, now, &mut Seen::Off, &self.alarm))
     }
 
     /// Asks a delivery policy.
@@ -94,7 +90,7 @@ impl Trial {
     /// Its fault.
     pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Result<Next, Fault> {
         let Chains::Delivery(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask((message, attempt), now, Memory::Forget, &self.alarm))
+        decided(chain.ask((message, attempt), now, &mut Seen::Off, &self.alarm))
     }
 
     /// Asks a biller for a price; the inner error is a refusal with its note.
@@ -108,7 +104,7 @@ impl Trial {
         now: Timestamp,
     ) -> Result<Result<Quote, Option<Box<str>>>, Fault> {
         let Chains::Biller(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask((message, leg), now, Memory::Forget, &self.alarm)).map(|price| price.quote)
+        decided(chain.ask((message, leg), now, &mut Seen::Off, &self.alarm)).map(|price| price.quote)
     }
 
     /// Tells a biller how charges ended; the inner error is its own.
@@ -128,8 +124,8 @@ impl Trial {
 
 fn decided<W: crate::worlds::World>(ended: Ended<W>) -> Result<W::Answer, Fault> {
     match ended {
-        Ended::Decided(judged, _) => Ok(judged.answer),
-        Ended::Fault(fault, _) => Err(fault),
-        Ended::Nobody => Err(Fault { kind: FaultKind::Verdict, what: "it did not decide".to_owned() }),
+        Ended::Decided(answer, _) => Ok(answer),
+        Ended::Fault(fault, _) | Ended::Nobody { fault: Some(fault), .. } => Err(fault),
+        Ended::Nobody { .. } => Err(Fault { kind: FaultKind::Verdict, what: "it did not decide".to_owned() }),
     }
 }

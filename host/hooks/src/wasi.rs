@@ -14,7 +14,7 @@ use wasmtime::{Result, StoreContextMut, bail};
 /// What the empty world has: what a store's state gives to it.
 pub(crate) trait Ambient {
     /// The time of the call, in milliseconds since the Unix epoch.
-    fn now_ms(&self) -> u64;
+    fn now_ms(&mut self) -> u64;
     /// A random number; `None`: chance is not granted, and the fixed sequence is used.
     fn random(&mut self) -> Option<u64>;
     /// Where the fixed sequence stands. Whoever sets it to 0 before each call has calls that are repeated exactly.
@@ -175,8 +175,8 @@ fn standard<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) ->
 
 fn wall_clock<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) -> Result<()> {
     match name {
-        "now" => to.func_wrap(name, |store: Store<'_, T>, (): ()| {
-            let now = store.data().now_ms();
+        "now" => to.func_wrap(name, |mut store: Store<'_, T>, (): ()| {
+            let now = store.data_mut().now_ms();
             Ok((Datetime { seconds: now / 1000, nanoseconds: (now % 1000) as u32 * 1_000_000 },))
         }),
         "resolution" => to.func_wrap(name, |_: Store<'_, T>, (): ()| {
@@ -188,8 +188,8 @@ fn wall_clock<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) 
 
 fn monotonic_clock<T: Ambient + 'static>(to: &mut LinkerInstance<'_, T>, name: &str) -> Result<()> {
     match name {
-        "now" => to.func_wrap(name, |store: Store<'_, T>, (): ()| {
-            Ok((store.data().now_ms().saturating_mul(1_000_000),))
+        "now" => to.func_wrap(name, |mut store: Store<'_, T>, (): ()| {
+            Ok((store.data_mut().now_ms().saturating_mul(1_000_000),))
         }),
         "resolution" => to.func_wrap(name, |_: Store<'_, T>, (): ()| Ok((1_000_000_u64,))),
         "subscribe-instant" | "subscribe-duration" => {

@@ -1,6 +1,7 @@
 //! Which hook a component can serve, and for which version of the contract it was built.
 
 use crate::HookError;
+use crate::wasi;
 use model::Hook;
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
@@ -70,7 +71,7 @@ pub(crate) fn of(engine: &Engine, component: &Component) -> Result<(Hook, Wit), 
             .and_then(|rest| rest.split_once('@'))
             .is_some_and(|(interface, version)| version == wit.number() && given.contains(&interface));
         // What other languages' run times want of a system is served by an empty world.
-        if !ours && !name.starts_with("wasi:") {
+        if !ours && !wasi::is_ambient(&name) {
             return Err(HookError::ForeignImport { name, hook: hook.name() });
         }
     }

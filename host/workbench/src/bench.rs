@@ -53,6 +53,8 @@ pub struct Grants {
     pub tables: Vec<String>,
     /// It may ask the home location register.
     pub hlr: bool,
+    /// It may draw random numbers, where it is built with `wasi = true`.
+    pub random: bool,
 }
 
 /// A table of the appliance's.

@@ -1,4 +1,5 @@
-use crate::{Language, WorkbenchError, contract};
+use crate::manifest::Manifest;
+use crate::{WorkbenchError, contract};
 use model::Hook;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,8 @@ impl Component {
     }
 
     /// Refuses what does not serve this hook, or wants more than it is given.
-    pub(crate) fn serves(&self, wanted: Hook, language: Language) -> Result<(), WorkbenchError> {
+    pub(crate) fn serves(&self, manifest: &Manifest) -> Result<(), WorkbenchError> {
+        let (wanted, language) = (manifest.world, manifest.language);
         let (hook, _) = self.hook()?;
         if hook != wanted {
             return Err(WorkbenchError::Usage(format!(
@@ -82,7 +84,7 @@ impl Component {
                 contract::export(hook)
             )));
         }
-        match self.foreign().next() {
+        match self.foreign().find(|import| !(manifest.wasi && import.starts_with("wasi:"))) {
             None => Ok(()),
             Some(import) => Err(WorkbenchError::Ambient {
                 path: self.path.clone(),

@@ -153,6 +153,7 @@ impl Bench for Harness {
             kv: given.grants.kv,
             tables: given.grants.tables.clone(),
             hlr: given.grants.hlr,
+            random: given.grants.random,
             ..hooks::Grants::default()
         };
         binding.memory = given.memory.unwrap_or(binding.memory);

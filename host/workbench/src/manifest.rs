@@ -15,6 +15,10 @@ pub(crate) struct Manifest {
     pub(crate) language: Language,
     /// The hook that it serves, which is the name of its world.
     pub(crate) world: Hook,
+    /// It keeps the WASI imports of its language's libraries, which the host serves with an empty world: what is printed
+    /// goes to the log, the time is the call's. Otherwise nothing of a system is in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) wasi: bool,
 }
 
 impl Manifest {
@@ -30,18 +34,25 @@ impl Manifest {
         let manifest: Self = toml::from_str(&text)
             .map_err(|error| WorkbenchError::Unreadable { path, why: error.to_string() })?;
         check_name(&manifest.name)?;
+        if manifest.wasi && !matches!(manifest.language, Language::Js | Language::Python) {
+            return Err(WorkbenchError::Usage(format!(
+                "plugin.toml says wasi = true; a {} plugin has no WASI to import",
+                manifest.language.name()
+            )));
+        }
         Ok(manifest)
     }
 
     pub(crate) fn text(&self) -> String {
-        let Self { name, language, world } = self;
+        let Self { name, language, world, wasi } = self;
         let language = match language {
             Language::Rust => "rust",
             Language::Js => "js",
             Language::Python => "python",
             Language::C => "c",
         };
-        format!("name = \"{name}\"\nlanguage = \"{language}\"\nworld = \"{}\"\n", world.name())
+        let wasi = if *wasi { "wasi = true\n" } else { "" };
+        format!("name = \"{name}\"\nlanguage = \"{language}\"\nworld = \"{}\"\n{wasi}", world.name())
     }
 }
 
@@ -60,10 +71,17 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
-        let manifest =
-            Manifest { name: "first-1".to_owned(), language: Language::Js, world: Hook::DeliveryPolicy };
-        std::fs::write(folder.path().join(FILE), manifest.text()).unwrap();
-        assert_eq!(Manifest::read(folder.path()).unwrap(), manifest);
+        let written = |language, wasi| {
+            let manifest =
+                Manifest { name: "first-1".to_owned(), language, world: Hook::DeliveryPolicy, wasi };
+            std::fs::write(folder.path().join(FILE), manifest.text()).unwrap();
+            (Manifest::read(folder.path()), manifest)
+        };
+        for wasi in [false, true] {
+            let (read, manifest) = written(Language::Js, wasi);
+            assert_eq!(read.unwrap(), manifest);
+        }
+        assert!(written(Language::C, true).0.unwrap_err().to_string().contains("wasi = true"));
     }
 
     #[test]

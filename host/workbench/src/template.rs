@@ -93,7 +93,7 @@ pub(crate) fn write(
         std::fs::create_dir_all(parent).map_err(WorkbenchError::file(parent))?;
         std::fs::write(&path, text).map_err(WorkbenchError::file(&path))
     };
-    let manifest = Manifest { name: name.to_owned(), language, world };
+    let manifest = Manifest { name: name.to_owned(), language, world, wasi: false };
     let files = World::of(world);
     put(manifest::FILE, &manifest.text())?;
     put(language.source(), files.source(language))?;

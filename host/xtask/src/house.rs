@@ -56,9 +56,12 @@ pub fn cargo() -> Command {
 /// Builds the daemon and tells where it is.
 pub fn daemon(release: bool) -> Result<PathBuf> {
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--package", "switchyard"]);
     if release {
-        cargo.arg("--release");
+        cargo.args(["build", "--quiet", "--release", "--package", "switchyard"]);
+    } else {
+        // With a test beside it, of whatever crate, cargo takes the features that all of the tests take together, and so
+        // what was built for them: by itself the daemon would want half of it built once more.
+        cargo.args(["build", "--quiet", "--workspace", "--bin", "switchyard", "--test", "formats"]);
     }
     run(&mut cargo)?;
     Ok(target().join(if release { "release" } else { "debug" }).join("switchyard"))

@@ -19,7 +19,11 @@ enum Task {
     /// See it work: an appliance, a sample ESME, a sample peer, and the router exchanged while traffic flows.
     Demo(tools::demo::Options),
     /// Build the plugins into target/plugins.
-    Plugins,
+    Plugins {
+        /// The worked examples of all languages too; what builds them is installed where it is missing.
+        #[arg(long)]
+        examples: bool,
+    },
     /// Install what the behaviour tests need beside Rust; does nothing when it is there.
     Setup,
     /// Everything that must hold: formatting, lints, all tests, those against real peers included.
@@ -36,8 +40,12 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Plugins => {
-            println!("plugins: in {}", plugins::build()?.display());
+        Task::Plugins { examples } => {
+            let folder = plugins::build()?;
+            if examples {
+                plugins::examples()?;
+            }
+            println!("plugins: in {}", folder.display());
         }
         Task::Demo(options) if options.sgip => tools::demo_sgip::run(&options)?,
         Task::Demo(options) => tools::demo::run(&options)?,

@@ -45,6 +45,30 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(out)
 }
 
+/// The languages in which `plugins/examples` shows the same plugin.
+const LANGUAGES: [&str; 4] = ["rust", "js", "python", "c"];
+/// What builds them, beside Rust. The rest comes from npm and PyPI, into the user's cache.
+const TOOLS: [&str; 3] = ["nodejs", "npm", "python3-venv"];
+
+/// Builds the worked examples into `target/plugins/example-LANGUAGE.wasm`, by the author's own command; does little when
+/// nothing has changed.
+pub(crate) fn examples() -> Result<()> {
+    let root = house::root();
+    crate::tools::setup::packages(|package| TOOLS.contains(&package))?;
+    let rustc = compiler(&root)?;
+    let daemon = house::daemon(false)?;
+    for language in LANGUAGES {
+        let mut build = Command::new(&daemon);
+        build.args(["plugin", "build"]).arg(root.join("plugins/examples").join(language));
+        build.arg("--out").arg(root.join(format!("target/plugins/example-{language}.wasm")));
+        if let Some(rustc) = &rustc {
+            build.env("SWITCHYARD_GUEST_RUSTC", rustc);
+        }
+        house::run(&mut build).with_context(|| format!("building the example in {language}"))?;
+    }
+    Ok(())
+}
+
 fn remap(root: &Path) -> String {
     let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(
         || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),

@@ -1,34 +1,121 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::kv::Host;
+use capabilities::{Error, MemoryValues, Usage, Values};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What a plugin that is only tried out keeps: it sees what the live one keeps, and what it changes it changes for itself.
+pub(super) struct Aside {
+    below: Arc<dyn Values>,
+    own: MemoryValues,
+    /// Keys of those below that it deleted.
+    gone: Mutex<HashSet<String>>,
+}
+
+impl Aside {
+    pub(super) fn over(below: Arc<dyn Values>) -> Self {
+        Self { below, own: MemoryValues::default(), gone: Mutex::default() }
+    }
+}
+
+impl Values for Aside {
+    fn get(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self.own.get(plugin, key)? {
+            Some(value) => Ok(Some(value)),
+            None if self.gone.lock().contains(key) => Ok(None),
+            None => self.below.get(plugin, key),
+        }
+    }
+
+    fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error> {
+        self.own.set(plugin, key, value, quota)
+    }
+
+    fn delete(&self, plugin: &str, key: &str) -> Result<bool, Error> {
+        let was_there = self.get(plugin, key)?.is_some();
+        self.own.delete(plugin, key)?;
+        if was_there && self.below.get(plugin, key)?.is_some() {
+            self.gone.lock().insert(key.to_owned());
+        }
+        Ok(was_there)
+    }
+
+    fn usage(&self, plugin: &str) -> Result<Usage, Error> {
+        self.own.usage(plugin)
+    }
+}
+
+impl State {
+    /// A plugin whose binding grants no kv has none, whatever an earlier one has left.
+    fn has_kv(&self) -> bool {
+        self.label.grants.kv > 0
+    }
+}
 
 impl Host for State {
     fn get(&mut self, key: String) -> Option<Vec<u8>> {
-        let plugin = &self.label.plugin;
-        match self.powers.values.get(plugin, &key) {
+        if !self.has_kv() {
+            return None;
+        }
+        match self.label.values.get(&self.label.plugin, &key) {
             Ok(value) => value,
             Err(error) => {
-                tracing::warn!(plugin = &**plugin, %error, "kv not readable");
+                if self.label.may_say() {
+                    tracing::warn!(plugin = &*self.label.plugin, %error, "kv not readable");
+                }
                 None
             }
         }
     }
 
     fn set(&mut self, key: String, value: Vec<u8>) -> Result<(), String> {
-        let quota = self.label.grants.kv;
-        if quota == 0 {
+        if !self.has_kv() {
             return Err("the binding grants no kv: give it a quota in grants.kv".to_owned());
         }
-        self.powers.values.set(&self.label.plugin, &key, &value, quota).map_err(|error| error.to_string())
+        let quota = self.label.grants.kv;
+        self.label.values.set(&self.label.plugin, &key, &value, quota).map_err(|error| error.to_string())
     }
 
     fn delete(&mut self, key: String) -> bool {
-        let plugin = &self.label.plugin;
-        match self.powers.values.delete(plugin, &key) {
+        if !self.has_kv() {
+            return false;
+        }
+        match self.label.values.delete(&self.label.plugin, &key) {
             Ok(was_there) => was_there,
             Err(error) => {
-                tracing::warn!(plugin = &**plugin, %error, "kv not writable");
+                if self.label.may_say() {
+                    tracing::warn!(plugin = &*self.label.plugin, %error, "kv not writable");
+                }
                 false
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_changed_aside_is_changed_nowhere_else() {
+        let live: Arc<dyn Values> = Arc::new(MemoryValues::default());
+        for key in ["a", "b"] {
+            live.set("p", key, b"live", 100).unwrap();
+        }
+        let aside = Aside::over(live.clone());
+        let value = |key| aside.get("p", key).unwrap();
+        assert_eq!(value("a").as_deref(), Some(&b"live"[..]));
+        aside.set("p", "a", b"own", 100).unwrap();
+        assert_eq!(value("a").as_deref(), Some(&b"own"[..]));
+        assert!(aside.set("p", "c", &[0; 100], 100).is_err(), "the quota holds here too");
+        assert!(aside.delete("p", "a").unwrap() && aside.delete("p", "b").unwrap());
+        assert!(!aside.delete("p", "a").unwrap() && !aside.delete("p", "never").unwrap());
+        assert_eq!((value("a"), value("b")), (None, None));
+        aside.set("p", "b", b"anew", 100).unwrap();
+        assert_eq!(value("b").as_deref(), Some(&b"anew"[..]));
+        for key in ["a", "b"] {
+            assert_eq!(live.get("p", key).unwrap().as_deref(), Some(&b"live"[..]));
         }
     }
 }

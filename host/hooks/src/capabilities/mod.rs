@@ -1,5 +1,6 @@
 //! What plugins are given: one module per WIT interface, with its limits.
 
+mod ambient;
 mod body;
 mod clock;
 mod counters;
@@ -47,7 +48,14 @@ pub(crate) struct Label {
     pub(crate) grants: crate::Grants,
     /// Where it may go by HTTP.
     pub(crate) places: capabilities::Grants,
+    /// What it keeps: the plugin's, or its own over the plugin's while it is tried out.
+    pub(crate) values: Arc<dyn Values>,
     pub(crate) lines: Arc<LogBudget>,
+}
+
+/// The name of the counters of a plugin that is only tried out.
+pub(crate) fn shadow_space(plugin: &str) -> String {
+    format!("{plugin}#shadow")
 }
 
 impl Label {
@@ -63,15 +71,23 @@ impl Label {
             answer: grants.http_answer,
             ..FetchLimits::default()
         };
-        let space = if aside { format!("{}#shadow", binding.plugin) } else { binding.plugin.clone() };
+        let space = if aside { shadow_space(&binding.plugin) } else { binding.plugin.clone() };
+        let values: Arc<dyn Values> =
+            if aside { Arc::new(kv::Aside::over(powers.values.clone())) } else { powers.values.clone() };
         Ok(Self {
             plugin: binding.plugin.as_str().into(),
             version: binding.version.as_str().into(),
             space: powers.counters.space(&space),
             grants: grants.clone(),
             places: capabilities::Grants { places, limits },
+            values,
             lines: powers.lines.of(&binding.plugin),
         })
+    }
+
+    /// Whether the log may be told something of this plugin now.
+    pub(crate) fn may_say(&self) -> bool {
+        self.lines.take(crate::hooks::wall()).is_some()
     }
 }
 
@@ -122,7 +138,8 @@ impl State {
             log_lines: log::LINES,
             fetches: 0,
             may_fetch: false,
-            seen: Seen::Off,
+            // Until it is configured: it has nothing to count yet.
+            seen: Seen::Nowhere,
             sequence: 0,
         }
     }

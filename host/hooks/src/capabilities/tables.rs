@@ -161,6 +161,13 @@ impl Tables {
         u32::try_from(index).map_err(|_| "too many tables".to_owned())
     }
 
+    /// The handle for a table of the appliance's that another instance has opened.
+    fn opened(&self, name: &str) -> Option<u32> {
+        let tables = self.tables.read();
+        let house = |(known, handle): &(String, Handle)| known == name && matches!(handle, Handle::House(_));
+        u32::try_from(tables.iter().position(house)?).ok()
+    }
+
     /// Looks something up in an own table.
     fn with_own<T>(&self, table: u32, look: impl FnOnce(&PrefixTable) -> Option<T>) -> Option<T> {
         match self.tables.read().get(table as usize)? {
@@ -206,6 +213,10 @@ impl Host for State {
         }
         if !self.label.grants.tables.contains(&name) {
             return Err(format!("the binding does not grant table {name:?}: add it to grants.tables"));
+        }
+        // A handle stays good: an instance that is made later finds its table, though it is gone from the shelf.
+        if let Some(index) = self.tables.opened(&name) {
+            return Ok(index);
         }
         match self.powers.shelf.place(&name) {
             Some(place) => self.tables.open(name, place),

@@ -6,8 +6,9 @@ use crate::bindings::biller::exports::switchyard::hooks::billing as wit;
 use crate::capabilities::State;
 use crate::capabilities::tables::Digits;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, Memory, note};
+use crate::generation::{Generation, Instance, REFUSAL, note, short};
 use crate::runtime::Runtime;
+use crate::seen::Seen;
 use crate::world::Wit;
 use model::{Charge, Directory, Hook, Leg, Message, Quote, Settlement, Timestamp};
 use wasmtime::Store;
@@ -127,12 +128,12 @@ impl Generation<Biller> {
                 at: one.at.0,
             })
             .collect();
-        let judged = self.call(now, Memory::Forget, |instance| {
+        let told = self.call(now, &mut Seen::Off, |instance| {
             instance.store.data_mut().may_fetch = true;
             let Instance { store, guest } = instance;
             guest.switchyard_hooks_billing().call_settle(store, &told).map(Ok)
         })?;
-        Ok(judged.answer)
+        Ok(told.map_err(|why| short(why, REFUSAL)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What follows a failed attempt?
 
-use super::{Texts, World, lot, masked, message_param, probe};
+use super::{Texts, World, lot, masked, message_param, probe, time};
 use crate::bindings::delivery as current;
 use crate::bindings::delivery::exports::switchyard::hooks::delivery as wit;
 use crate::capabilities::State;
@@ -15,9 +15,6 @@ use wasmtime::Store;
 use wasmtime::component::Component;
 
 pub(crate) struct DeliveryPolicy;
-
-/// The longest that anything is put off.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 impl World for DeliveryPolicy {
     const HOOK: Hook = Hook::DeliveryPolicy;
@@ -131,7 +128,6 @@ impl World for DeliveryPolicy {
 }
 
 fn read(generation: &Generation<DeliveryPolicy>, next: wit::NextStep) -> Result<Next, Fault> {
-    let time = |milliseconds: u64| Duration::from_millis(milliseconds).min(LONGEST);
     let step = match next.step {
         wit::Step::RetryAfter(wait) => NextStep::RetryAfter(time(wait)),
         wit::Step::NextLeg => NextStep::NextLeg,

@@ -17,6 +17,7 @@ use crate::runtime::Runtime;
 use crate::world::Wit;
 use model::{Address, Directory, Hook, Message};
 use std::borrow::Cow;
+use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -63,6 +64,14 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn words(answer: &Self::Answer, directory: &Directory) -> String;
     /// A question in words that give nothing away: for samples of what differed.
     fn sample(question: Self::Question<'_>, directory: &Directory) -> String;
+}
+
+/// The longest that anything is put off, or holds.
+pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+/// A time that a guest names.
+pub(crate) fn time(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds).min(LONGEST)
 }
 
 /// Texts of a message, in the form in which plugins are given them.

@@ -1,6 +1,6 @@
 //! Who stands behind a number?
 
-use super::{World, lot};
+use super::{World, lot, time};
 use crate::bindings::resolver as current;
 use crate::bindings::resolver::exports::switchyard::hooks::resolution as wit;
 use crate::capabilities::State;
@@ -10,7 +10,6 @@ use crate::generation::{Generation, Instance, note};
 use crate::runtime::Runtime;
 use crate::world::Wit;
 use model::{Address, AddressBytes, Directory, Hook, Imsi, Resolution, Subscriber};
-use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -97,7 +96,6 @@ impl World for Resolver {
 }
 
 fn read(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Resolution, Fault> {
-    let time = |milliseconds: Option<u64>| milliseconds.map(Duration::from_millis);
     let subscriber = match resolved.answer {
         wit::Answer::Found(found) => {
             let imsi = found.imsi.as_bytes();
@@ -112,10 +110,14 @@ fn read(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Re
                     Fault::verdict(format!("served by peer {name:?}, which is not in the configuration"))
                 })?),
             };
-            Subscriber::Found { imsi: Imsi(AddressBytes::from_slice(imsi)), peer, valid: time(found.valid) }
+            Subscriber::Found {
+                imsi: Imsi(AddressBytes::from_slice(imsi)),
+                peer,
+                valid: found.valid.map(time),
+            }
         }
-        wit::Answer::Unknown(valid) => Subscriber::Unknown { valid: time(valid) },
-        wit::Answer::TryLater(after) => Subscriber::TryLater { after: time(after) },
+        wit::Answer::Unknown(valid) => Subscriber::Unknown { valid: valid.map(time) },
+        wit::Answer::TryLater(after) => Subscriber::TryLater { after: after.map(time) },
     };
     Ok(Resolution { subscriber, by: generation.by.clone(), note: note(resolved.note) })
 }

@@ -18,6 +18,9 @@ use wasmtime::component::Component;
 
 pub(crate) struct Router;
 
+/// The last moment of the year 9999: what is held for longer has no date that anybody could be shown.
+const LATEST: Timestamp = Timestamp(253_402_300_799_999);
+
 /// What a router said, in the host's words; `None` is pass.
 #[derive(Clone)]
 pub(crate) struct Decision {
@@ -174,7 +177,7 @@ fn read(
             })?;
             Some(Verdict::Forward(vec![Leg { resolve: true, ..Leg::to(home) }]))
         }
-        wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until))),
+        wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until).min(LATEST))),
         wit::Verdict::Reject(reason) => Some(Verdict::Reject(match reason {
             wit::RejectReason::NoRoute => RejectReason::NoRoute,
             wit::RejectReason::InvalidDestination => RejectReason::InvalidDestination,

@@ -13,6 +13,7 @@ use model::{Routed, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -63,6 +64,12 @@ pub fn powers(folder: &Path) -> Powers {
 
 pub struct House {
     pub hooks: Arc<Hooks>,
+    pub counters: Arc<Counters>,
+    pub board: Arc<Board>,
+    pub shelf: Arc<Shelf>,
+    pub values: Arc<MemoryValues>,
+    fetch: Arc<dyn Fetch>,
+    options: HooksOptions,
     pub directory: Arc<ArcSwap<Directory>>,
     pub folder: TempDir,
 }
@@ -75,16 +82,62 @@ pub fn directory() -> Arc<ArcSwap<Directory>> {
     Arc::new(ArcSwap::from_pointee(directory))
 }
 
+pub fn options() -> HooksOptions {
+    // Tests run beside each other, and every house reserves address space for all its instances.
+    HooksOptions { memory: 64 << 20, instances: 32, ..HooksOptions::default() }
+}
+
 pub fn open(folder: &Path) -> Arc<Hooks> {
-    let options = HooksOptions { memory: 64 << 20, instances: 64, ..HooksOptions::default() };
-    Hooks::open(folder, options, directory(), powers(folder)).unwrap()
+    Hooks::open(folder, options(), directory(), powers(folder)).unwrap()
 }
 
 impl House {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let hooks = open(folder.path());
-        Self { hooks, directory: directory(), folder }
+        Self::with(options())
+    }
+
+    /// Writes down what routers see, or does not.
+    pub fn recording(record: bool) -> Self {
+        Self::with(HooksOptions { record, ..options() })
+    }
+
+    pub fn with(options: HooksOptions) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline))
+    }
+
+    /// With a way out.
+    pub fn online(fetch: Arc<dyn Fetch>) -> Self {
+        Self::online_with(options(), fetch)
+    }
+
+    pub fn online_with(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch)
+    }
+
+    fn open(
+        folder: TempDir,
+        options: HooksOptions,
+        values: Arc<MemoryValues>,
+        fetch: Arc<dyn Fetch>,
+    ) -> Self {
+        let own = Powers { values: values.clone(), fetch: fetch.clone(), ..powers(folder.path()) };
+        let (counters, board, shelf) = (own.counters.clone(), own.board.clone(), own.shelf.clone());
+        let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
+        Self { hooks, counters, board, shelf, values, fetch, options, directory: directory(), folder }
+    }
+
+    /// The same folder, opened anew.
+    pub fn restart(self) -> Self {
+        let options = self.options.clone();
+        self.restart_with(options)
+    }
+
+    pub fn restart_with(self, options: HooksOptions) -> Self {
+        let Self { hooks, folder, values, fetch, .. } = self;
+        let gone = Arc::downgrade(&hooks);
+        drop(hooks);
+        until("the old house is gone", || gone.strong_count() == 0);
+        Self::open(folder, options, values, fetch)
     }
 
     /// Uploads a guest, and binds it to a policy document.
@@ -99,6 +152,20 @@ impl House {
 
     pub fn route(&self, source: &str) -> Routed {
         self.hooks.route(&message(source, "8613012345678"), NOW)
+    }
+}
+
+/// The same with so long a deadline that only a loop misses it: on a busy machine a call may wait for its turn.
+pub fn patient(binding: Binding) -> Binding {
+    Binding { deadline: Duration::from_secs(10), ..binding }
+}
+
+/// Waits until something is so that other threads bring about.
+pub fn until(what: &str, so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "a minute has gone by, and not yet: {what}");
+        std::thread::yield_now();
     }
 }
 

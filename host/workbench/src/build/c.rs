@@ -16,6 +16,9 @@ pub(super) const TOOL: Private = Private {
     remedy: "sudo apt-get install python3 python3-venv",
 };
 
+/// Zig's own choice is 16 MiB, as much as a binding gives to an instance altogether.
+const STACK: &str = "-Wl,-z,stack-size=262144";
+
 /// Writes header, glue and type of a world into a folder: `router.h` and so on.
 pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<PathBuf>, WorkbenchError> {
     let wrong = |why: String| WorkbenchError::Wit { path: wit.to_owned(), why };
@@ -52,7 +55,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let mut command = Command::new(python);
     command.current_dir(folder);
     command.args(["-m", "ziglang", "cc", "--target=wasm32-wasi", "-mexec-model=reactor"]);
-    command.args(["-O2", "-s", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry"]);
+    command.args(["-O2", "-s", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry", STACK]);
     command.arg(manifest.language.source()).args(glue);
     command.arg("-o").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
     for name in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {

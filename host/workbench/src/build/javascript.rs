@@ -28,8 +28,11 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let mut command = Command::new(program);
     command.current_dir(folder);
     command.args(["--wit", "wit", "--js", manifest.language.source(), "--world", manifest.world.name()]);
-    // Nothing of a system inside; and no asynchronous calls, which the host does not make.
-    command.args(["--stub-wasi", "--sync", "--minify"]);
+    // No asynchronous calls, which the host does not make.
+    command.args(["--sync", "--minify"]);
+    if !manifest.wasi {
+        command.arg("--stub-wasi");
+    }
     command.arg("--output").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
     tools::build(&mut command)?;
     std::fs::read(&out).map_err(WorkbenchError::file(&out))

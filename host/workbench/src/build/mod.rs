@@ -41,6 +41,10 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<Built, WorkbenchError>
     let path = out.map_or_else(|| folder.join(format!("{}.wasm", manifest.name)), Path::to_owned);
     let work = folder.join("build");
     std::fs::create_dir_all(&work).map_err(WorkbenchError::file(&work))?;
+    // Two builds of a folder at once: the second finds what the first has made.
+    let lock = work.join("lock");
+    let held = std::fs::File::create(&lock).map_err(WorkbenchError::file(&lock))?;
+    held.lock().map_err(WorkbenchError::file(&lock))?;
     let stamp = work.join("stamp");
     let inputs = inputs(folder, &manifest)?;
     // Cargo knows better what a Rust plugin is made of: it may use crates from elsewhere.
@@ -59,7 +63,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<Built, WorkbenchError>
         Language::C => c::build(folder, &manifest, &work)?,
     };
     let component = Component::new(&path, &made)?;
-    component.serves(manifest.world, manifest.language)?;
+    component.serves(&manifest)?;
     let fresh = std::fs::read(&path).is_ok_and(|old| old == made);
     if !fresh {
         if let Some(parent) = path.parent() {

@@ -19,8 +19,11 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let mut command = Command::new(program);
     command.current_dir(folder);
     command.args(["--wit-path", "wit", "--world", manifest.world.name(), "componentize"]);
-    // Nothing of a system inside: no files, no clock, no chance.
-    command.args(["--stub-wasi", "plugin"]);
+    if !manifest.wasi {
+        // Nothing of a system inside: no files, no clock, no chance.
+        command.arg("--stub-wasi");
+    }
+    command.arg("plugin");
     command.arg("--output").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
     tools::build(&mut command)?;
     std::fs::read(&out).map_err(WorkbenchError::file(&out))

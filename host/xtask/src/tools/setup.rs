@@ -27,11 +27,19 @@ const NEEDS: &[Need] = &[
         reason: "an independent decoder of what we send",
         there: || runs("tshark", "--version"),
     },
-    Need { package: "nodejs", reason: "runs npm smpp", there: || runs("node", "--version") },
-    Need { package: "npm", reason: "installs npm smpp", there: || runs("npm", "--version") },
+    Need {
+        package: "nodejs",
+        reason: "runs npm smpp, and what builds plugins in JavaScript",
+        there: || runs("node", "--version"),
+    },
+    Need {
+        package: "npm",
+        reason: "installs npm smpp, and what builds plugins in JavaScript",
+        there: || runs("npm", "--version"),
+    },
     Need {
         package: "python3-venv",
-        reason: "a place of its own for PyPI smpplib",
+        reason: "places of their own for PyPI smpplib, and for what builds plugins in Python and C",
         there: || runs("python3", "-mensurepip"),
     },
     Need {
@@ -60,12 +68,14 @@ fn runs(program: &str, argument: &str) -> bool {
 
 /// Installs what is missing, and says why. Does nothing the second time.
 pub(crate) fn run() -> Result<()> {
-    packages()?;
+    packages(|_| true)?;
     libraries()
 }
 
-fn packages() -> Result<()> {
-    let missing: Vec<_> = NEEDS.iter().filter(|need| !(need.there)()).collect();
+/// Installs those of the needed packages that are wanted and missing.
+pub(crate) fn packages(wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let wanted = NEEDS.iter().filter(|need| wanted(need.package));
+    let missing: Vec<_> = wanted.filter(|need| !(need.there)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
