@@ -6,6 +6,7 @@ mod support;
 use hooks::{Binding, HookError, Tolerance, Trying};
 use model::{Hook, PeerId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::ScopedJoinHandle;
 use support::{House, NOW, everything_to, message, patient, peers};
 
 /// Changes by each of two admins.
@@ -86,8 +87,8 @@ fn whatever_admins_do_every_message_is_decided_by_something_that_was_live() {
         let admin = &admin;
         let admins =
             [0x9e37_79b9_7f4a_7c15, 0x1234_5678_9abc_def1].map(|seed| scope.spawn(move || admin(seed)));
-        while !admins.iter().all(|admin| admin.is_finished())
-            && !callers.iter().any(|caller| caller.is_finished())
+        while !admins.iter().all(ScopedJoinHandle::is_finished)
+            && !callers.iter().any(ScopedJoinHandle::is_finished)
         {
             std::thread::yield_now();
         }
