@@ -32,6 +32,18 @@ pub(crate) struct Instance<W: World> {
     pub(crate) guest: W::Guest,
 }
 
+/// What a generation is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To serve.
+    Serve,
+    /// To serve as it did before: after a restart, or because there is a way back to it. A table that it had and that is
+    /// gone from the shelf is empty for it, as it was for those that ran all the while.
+    ServeAgain,
+    /// To be asked and not used: it counts and keeps for itself.
+    Aside,
+}
+
 /// What generations of all hooks have around them.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
@@ -59,19 +71,18 @@ pub(crate) struct Generation<W: World> {
 }
 
 impl<W: World> Generation<W> {
-    /// Brings a binding to life: instantiate, configure, try out. Nothing is live yet. `aside` is for candidates in shadow:
-    /// what it counts, it counts for itself.
+    /// Brings a binding to life: instantiate, configure, try out. Nothing is live yet.
     pub(crate) fn start(
         runtime: &Runtime,
         kept: &Kept,
         binding: Binding,
         around: Surroundings,
-        aside: bool,
+        purpose: Purpose,
     ) -> Result<Self, HookError> {
         let pre = W::pre(runtime, &kept.component, kept.wit)
             .map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(DecidedBy { plugin: binding.plugin.clone(), version: binding.version.clone() });
-        let label = Arc::new(Label::new(&binding, aside, &around.powers)?);
+        let label = Arc::new(Label::new(&binding, purpose, &around.powers)?);
         let generation = Self {
             tables: Arc::new(Tables::new(binding.table_rows)),
             binding,
