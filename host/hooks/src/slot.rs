@@ -250,6 +250,7 @@ impl<W: World> Slot<W> {
         let _changing = self.changing.lock();
         self.expect(expected)?;
         let chain = self.start(&bindings, &[], Purpose::Serve)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, bindings, chain, How::Activated, None)
     }
 
@@ -343,6 +344,7 @@ impl<W: World> Slot<W> {
             other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
         };
         let chain = self.warm_or_started(&target)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, target, chain, How::RolledBack, None)
     }
 
@@ -460,6 +462,7 @@ impl<W: World> Slot<W> {
             // In shadow it counted for itself.
             Trying::Shadow => self.start(&bindings, &[], Purpose::Serve)?,
         };
+        chain.warm_as(&live.chain);
         self.exchange(now, bindings, chain, How::Promoted, None)
     }
 
@@ -491,7 +494,11 @@ impl<W: World> Slot<W> {
                 self.exchange(now, target, chain, How::RolledBackByItself, Some(why.clone()))
             });
             match done {
-                Ok(_) => return log_outcome::<W>("rolled back by itself", &why, Ok(())),
+                Ok(_) => {
+                    log_outcome::<W>("rolled back by itself", &why, Ok(()));
+                    // This could not wait for it; whoever calls next need not.
+                    return self.live.load().chain.warm_as(&live.chain);
+                }
                 // The one before it may still start.
                 Err(error) => {
                     tracing::error!(hook = W::HOOK.name(), %error, "no way back");
