@@ -97,7 +97,7 @@ metrics! {
     Counter PUSHED = "switchyard_pushes_total" ["account"];
     /// Pushes that were not taken.
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
-    /// Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.
+    /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
@@ -117,6 +117,22 @@ metrics! {
     Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
     /// Calls of a plugin that gave no verdict, by kind: trap, deadline, memory, verdict, instance.
     Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
+    /// Numbers that messages wait for, and that the resolver has not answered.
+    Gauge RESOLVER_NUMBERS = "switchyard_resolver_numbers" [];
+    /// Of these, numbers that the resolver is being asked about.
+    Gauge RESOLVER_ASKED = "switchyard_resolver_numbers_asked" [];
+    /// Questions to the resolver.
+    Counter RESOLVER_QUESTIONS = "switchyard_resolver_questions_total" [];
+    /// Answers of the resolver that are remembered.
+    Gauge RESOLVER_REMEMBERED = "switchyard_resolver_answers_remembered" [];
+    /// Messages whose answer was remembered.
+    Counter RESOLVER_HITS = "switchyard_resolver_hits_total" [];
+    /// Refused attempts about which the delivery policy is being asked.
+    Gauge POLICY_ASKED = "switchyard_policy_attempts_asked" [];
+    /// Submissions refused because their ledger account could not pay.
+    Counter UNPAID = "switchyard_submissions_unpaid_total" [];
+    /// Ends of charges that the biller has not been told of.
+    Gauge UNSETTLED = "switchyard_ledger_unsettled_charges" [];
     /// Free octets on the disk of the data directory.
     Gauge DISK_FREE = "switchyard_disk_free_bytes" [];
     /// 1 while free space is below the watermark and submissions are refused.
@@ -235,7 +251,7 @@ mod tests {
         page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
         assert_eq!(
             page.finish(),
-            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.\n\
+            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
              # TYPE switchyard_queue_messages gauge\n\
              switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
              switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\

@@ -129,7 +129,28 @@ impl Switchyard {
         self.routing.hooks.state(hook).live.chain
     }
 
+    /// What waits for plugins, and what the ledger says no to.
+    fn write_question_metrics(&self, page: &mut Page) {
+        let look = self.core.look(|engine, _| {
+            (engine.resolving(), engine.deciding(), engine.totals().unpaid, engine.unsettled())
+        });
+        let Some((resolving, deciding, unpaid, unsettled)) = look else { return };
+        for (metric, value) in [
+            (&metrics::RESOLVER_NUMBERS, resolving.numbers),
+            (&metrics::RESOLVER_ASKED, resolving.in_flight),
+            (&metrics::RESOLVER_QUESTIONS, resolving.questions),
+            (&metrics::RESOLVER_REMEMBERED, resolving.cached),
+            (&metrics::RESOLVER_HITS, resolving.hits),
+            (&metrics::POLICY_ASKED, deciding as u64),
+            (&metrics::UNPAID, unpaid),
+            (&metrics::UNSETTLED, unsettled as u64),
+        ] {
+            page.put(metric, &[], value as f64);
+        }
+    }
+
     pub(crate) fn write_hook_metrics(&self, page: &mut Page) {
+        self.write_question_metrics(page);
         let all = Hook::ALL.map(|hook| (hook.name(), self.routing.hooks.counts(hook)));
         let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
         for (hook, counts) in &all {
