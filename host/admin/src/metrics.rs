@@ -117,22 +117,25 @@ metrics! {
     Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
     /// Calls of a plugin that gave no verdict, by kind: trap, deadline, memory, verdict, instance.
     Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
-    /// Numbers that messages wait for, and that the resolver has not answered.
-    Gauge RESOLVER_NUMBERS = "switchyard_resolver_numbers" [];
-    /// Of these, numbers that the resolver is being asked about.
-    Gauge RESOLVER_ASKED = "switchyard_resolver_numbers_asked" [];
+    /// Questions that a candidate on trial was concerned with, by hook, mode and outcome: same, different, skipped (shadow);
+    /// asked, failed, passed (canary).
+    Counter CANDIDATE = "switchyard_candidate_questions_total" ["hook", "mode", "outcome"];
+    /// What waits for the subscriber behind a number, by what: numbers, messages, questions (in flight), and cached answers.
+    Gauge RESOLVING = "switchyard_resolving" ["what"];
     /// Questions to the resolver.
     Counter RESOLVER_QUESTIONS = "switchyard_resolver_questions_total" [];
-    /// Answers of the resolver that are remembered.
-    Gauge RESOLVER_REMEMBERED = "switchyard_resolver_answers_remembered" [];
-    /// Messages whose answer was remembered.
-    Counter RESOLVER_HITS = "switchyard_resolver_hits_total" [];
-    /// Refused attempts about which the delivery policy is being asked.
-    Gauge POLICY_ASKED = "switchyard_policy_attempts_asked" [];
+    /// Messages whose subscriber was remembered.
+    Counter RESOLVER_HITS = "switchyard_resolver_cache_hits_total" [];
+    /// Messages about which the delivery policy is being asked.
+    Gauge DECIDING = "switchyard_deciding_messages" [];
+    /// Ledger accounts, in millionths of the house's currency, by account and what: balance, reserved, captured, funded.
+    Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
     /// Submissions refused because their ledger account could not pay.
     Counter UNPAID = "switchyard_submissions_unpaid_total" [];
-    /// Ends of charges that the biller has not been told of.
-    Gauge UNSETTLED = "switchyard_ledger_unsettled_charges" [];
+    /// Ends of charges that the biller has not taken yet.
+    Gauge UNSETTLED = "switchyard_ledger_unsettled" [];
+    /// Rows of the appliance's tables.
+    Gauge TABLE_ROWS = "switchyard_table_rows" ["table"];
     /// Free octets on the disk of the data directory.
     Gauge DISK_FREE = "switchyard_disk_free_bytes" [];
     /// 1 while free space is below the watermark and submissions are refused.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use model::{DecidedBy, Directory, PeerId, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
@@ -50,6 +51,8 @@ pub(crate) struct Generation<W: World> {
     engine: wasmtime::Engine,
     tables: Arc<Tables>,
     idle: Mutex<Vec<Instance<W>>>,
+    /// It is kept for a quick way back: one instance is enough.
+    resting: AtomicBool,
     counts: AtomicCounts,
     /// Why it had too many faults.
     condemned: Mutex<Option<String>>,
@@ -79,6 +82,7 @@ impl<W: World> Generation<W> {
             pre,
             engine: runtime.engine.clone(),
             idle: Mutex::default(),
+            resting: AtomicBool::new(false),
             counts: AtomicCounts::default(),
             condemned: Mutex::default(),
         };
@@ -95,7 +99,7 @@ impl<W: World> Generation<W> {
         };
         generation.arm(&mut first, Timestamp(0));
         // It may share its counters with one that is live: what it is tried out with is no traffic.
-        first.store.data_mut().seen = Seen::nowhere();
+        first.store.data_mut().seen = Seen::Nowhere;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
@@ -218,9 +222,23 @@ impl<W: World> Generation<W> {
         if self.binding.instance == InstanceUse::Warm {
             state.body = Bytes::new();
             state.destination = Digits::NONE;
-            self.idle.lock().push(instance);
+            let mut idle = self.idle.lock();
+            if idle.is_empty() || !self.resting.load(Relaxed) {
+                idle.push(instance);
+            }
         }
         answer
+    }
+
+    /// It is not asked any more, unless it is gone back to: its instances are others' to have, but for one.
+    pub(crate) fn rest(&self) {
+        self.resting.store(true, Relaxed);
+        self.idle.lock().truncate(1);
+    }
+
+    /// It is asked again.
+    pub(crate) fn wake(&self) {
+        self.resting.store(false, Relaxed);
     }
 
     /// Whether the log may be told of this plugin now: its faults and its own lines have one budget.

@@ -19,9 +19,14 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// How many chains and events are kept.
 const HISTORY: usize = 200;
+
+/// The kind of event of what is faulty and serves on, and how long nothing more is told of it.
+const FAULTY: &str = "faulty";
+const BETWEEN_FAULTY: Duration = Duration::from_secs(60);
 
 /// What a slot needs to bring bindings to life.
 pub(crate) struct Means {
@@ -297,8 +302,11 @@ impl<W: World> Slot<W> {
         if let Some(tried) = tried {
             self.forget_shadow(&tried.record);
         }
-        let new = Live { record: record.clone(), chain, candidate };
-        let old = self.live.swap(Arc::new(new));
+        chain.0.iter().for_each(|one| one.wake());
+        let new = Arc::new(Live { record: record.clone(), chain, candidate });
+        let old = self.live.swap(new.clone());
+        let tried = |one| new.candidate.as_ref().is_some_and(|candidate| candidate.chain.has(one));
+        old.chain.0.iter().filter(|one| !new.chain.has(one) && !tried(one)).for_each(|one| one.rest());
         *self.before.lock() = Some((old.record.chain.clone(), old.chain.clone()));
         Ok(record)
     }
@@ -494,7 +502,14 @@ impl<W: World> Slot<W> {
             None => "there is nothing to go back to".to_owned(),
             Some(error) => format!("there is nothing to go back to that works: {error}"),
         };
-        let done = self.write(|book| add_event(book, now, "faulty", format!("{why}; {end}")));
+        // It may be so at every call from now on: it is told once a minute, and other events stay to be seen.
+        let told = self.book.lock().events.last().is_some_and(|last| {
+            last.kind == FAULTY && last.what.starts_with(&named(&faulty.by)) && now - last.at < BETWEEN_FAULTY
+        });
+        let done = match told {
+            true => Ok(()),
+            false => self.write(|book| add_event(book, now, FAULTY, format!("{why}; {end}"))),
+        };
         log_outcome::<W>("faulty, and nothing to go back to", &why, done);
     }
 
@@ -588,8 +603,11 @@ fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {
 
 /// Why it is taken back, in words.
 fn why<W: World>(faulty: &Generation<W>) -> String {
-    let DecidedBy { plugin, version } = &*faulty.by;
-    format!("{plugin} {version}: {}", faulty.condemnation().unwrap_or_default())
+    format!("{}: {}", named(&faulty.by), faulty.condemnation().unwrap_or_default())
+}
+
+fn named(by: &DecidedBy) -> String {
+    format!("{} {}", by.plugin, by.version)
 }
 
 impl Book {

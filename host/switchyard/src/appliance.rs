@@ -574,6 +574,15 @@ impl Appliance for Switchyard {
             "after the house's own rules: {}{note}",
             self.verdict_words(&message.routed.verdict)
         ));
+        if let Some(quote) = &message.routed.quote {
+            let by = format!("biller {} {}", quote.by.plugin, quote.by.version);
+            let price = match &quote.charge {
+                Some(charge) => format!("{} millionths, of ledger account {}", charge.amount, charge.account),
+                None => "free".to_owned(),
+            };
+            let note = quote.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+            steps.push(format!("{by}: {price}{note}"));
+        }
         let mut answer = match &message.routed.verdict {
             Verdict::Forward(_) | Verdict::Hold(_) => "accepted".to_owned(),
             Verdict::Reject(reason) => format!("refused: {reason}"),

@@ -129,28 +129,7 @@ impl Switchyard {
         self.routing.hooks.state(hook).live.chain
     }
 
-    /// What waits for plugins, and what the ledger says no to.
-    fn write_question_metrics(&self, page: &mut Page) {
-        let look = self.core.look(|engine, _| {
-            (engine.resolving(), engine.deciding(), engine.totals().unpaid, engine.unsettled())
-        });
-        let Some((resolving, deciding, unpaid, unsettled)) = look else { return };
-        for (metric, value) in [
-            (&metrics::RESOLVER_NUMBERS, resolving.numbers),
-            (&metrics::RESOLVER_ASKED, resolving.in_flight),
-            (&metrics::RESOLVER_QUESTIONS, resolving.questions),
-            (&metrics::RESOLVER_REMEMBERED, resolving.cached),
-            (&metrics::RESOLVER_HITS, resolving.hits),
-            (&metrics::POLICY_ASKED, deciding as u64),
-            (&metrics::UNPAID, unpaid),
-            (&metrics::UNSETTLED, unsettled as u64),
-        ] {
-            page.put(metric, &[], value as f64);
-        }
-    }
-
     pub(crate) fn write_hook_metrics(&self, page: &mut Page) {
-        self.write_question_metrics(page);
         let all = Hook::ALL.map(|hook| (hook.name(), self.routing.hooks.counts(hook)));
         let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
         for (hook, counts) in &all {
@@ -168,6 +147,61 @@ impl Switchyard {
                 }
             }
         }
+        for hook in Hook::ALL {
+            let Some(candidate) = self.routing.hooks.state(hook).candidate else { continue };
+            let mut put = |mode, outcome, count: u64| {
+                page.put(&metrics::CANDIDATE, &[hook.name(), mode, outcome], count as f64);
+            };
+            match candidate.comparison {
+                Some(comparison) => {
+                    put("shadow", "same", comparison.same);
+                    put("shadow", "different", comparison.different);
+                    put("shadow", "skipped", comparison.skipped);
+                }
+                None => {
+                    put("canary", "asked", candidate.asked);
+                    put("canary", "failed", candidate.failed);
+                    put("canary", "passed", candidate.passed);
+                }
+            }
+        }
+        for (table, info) in self.shelf.list() {
+            page.put(&metrics::TABLE_ROWS, &[&table], info.rows as f64);
+        }
+        self.write_engine_metrics(page);
+    }
+
+    /// What the engine tells of what plugins decide.
+    fn write_engine_metrics(&self, page: &mut Page) {
+        let look = self.core.look(|engine, _| {
+            let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
+            let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
+            (engine.resolving(), engine.deciding(), money)
+        });
+        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = look else { return };
+        for (what, count) in [
+            ("numbers", resolving.numbers),
+            ("messages", resolving.messages),
+            ("questions", resolving.in_flight),
+            ("cached", resolving.cached),
+        ] {
+            page.put(&metrics::RESOLVING, &[what], count as f64);
+        }
+        page.put(&metrics::RESOLVER_QUESTIONS, &[], resolving.questions as f64);
+        page.put(&metrics::RESOLVER_HITS, &[], resolving.hits as f64);
+        page.put(&metrics::DECIDING, &[], deciding as f64);
+        for (account, balance) in &accounts {
+            for (what, amount) in [
+                ("balance", balance.balance as f64),
+                ("reserved", balance.reserved as f64),
+                ("captured", balance.captured as f64),
+                ("funded", balance.funded as f64),
+            ] {
+                page.put(&metrics::LEDGER, &[account, what], amount);
+            }
+        }
+        page.put(&metrics::UNPAID, &[], unpaid as f64);
+        page.put(&metrics::UNSETTLED, &[], unsettled as f64);
     }
 }
 

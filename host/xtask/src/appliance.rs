@@ -166,6 +166,12 @@ impl Blueprint {
         Ok(self)
     }
 
+    /// How long a message is held whose router failed; after [`Blueprint::router`].
+    pub fn hold(&mut self, time: &str) -> &mut Self {
+        self.router.push_str(&format!("hold = {time:?}\n"));
+        self
+    }
+
     /// Where the listener will be.
     pub fn smpp(&self) -> SocketAddr {
         loopback(self.smpp)

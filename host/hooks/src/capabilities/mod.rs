@@ -139,7 +139,7 @@ impl State {
             fetches: 0,
             may_fetch: false,
             // Until it is configured: it has nothing to count yet.
-            seen: Seen::nowhere(),
+            seen: Seen::Nowhere,
             sequence: 0,
         }
     }
