@@ -35,6 +35,8 @@ pub struct SourceOptions {
     pub length: usize,
     /// Begin of the destination; ten digits follow.
     pub prefix: String,
+    /// How many different destinations there are; `None`: about as many as messages.
+    pub destinations: Option<u64>,
     /// Whether to ask for receipts.
     pub receipts: bool,
     /// Whether a lost connection is made again.
@@ -55,6 +57,7 @@ impl SourceOptions {
             count: None,
             length: 100,
             prefix: "861".to_owned(),
+            destinations: None,
             receipts: false,
             reconnect: false,
         }
@@ -170,7 +173,11 @@ struct Connection {
 
 impl Connection {
     fn new(options: SourceOptions, lane: usize, tally: Arc<Tally>, stop: Arc<Stop>, quit: Arc<Stop>) -> Self {
-        let template = SubmitTemplate::new("10655", &options.prefix, lane, options.length, options.receipts);
+        let mut template =
+            SubmitTemplate::new("10655", &options.prefix, lane, options.length, options.receipts);
+        if let Some(destinations) = options.destinations {
+            template = template.spread(destinations);
+        }
         let slots = vec![FREE; (options.window * 4).next_power_of_two()];
         Self {
             template,
