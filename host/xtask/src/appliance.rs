@@ -401,15 +401,28 @@ impl Appliance {
 
     /// Asks its HTTP server: status and body.
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<(u16, String)> {
+        self.request_with(method, path, body, None)
+    }
+
+    fn request_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        header: Option<(&str, &str)>,
+    ) -> Result<(u16, String)> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(30)))
             .build();
         let agent = ureq::Agent::new_with_config(config);
-        let request = ureq::http::Request::builder()
+        let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.blueprint.http()))
             .header("authorization", format!("Bearer {}", self.token()?));
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
         let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
         let mut answer = agent
             .run(request.header("content-type", kind).body(body.to_vec())?)
@@ -425,6 +438,16 @@ impl Appliance {
             return Ok(Value::Null);
         }
         serde_json::from_str(&text).with_context(|| format!("{method} {path} gave no JSON: {text:.200}"))
+    }
+
+    /// An operation on a ledger account, done once for its key. `what` is `fund` or `credit`.
+    pub fn ledger(&self, account: &str, key: &str, what: &str, amount: i64) -> Result<()> {
+        let body = serde_json::json!({ what: amount, "reason": "for a test" }).to_string();
+        let path = format!("/v1/ledger/{account}");
+        let (status, text) =
+            self.request_with("POST", &path, body.as_bytes(), Some(("idempotency-key", key)))?;
+        ensure!(status < 300, "POST {path}: {status} {text}");
+        Ok(())
     }
 
     /// GET.
