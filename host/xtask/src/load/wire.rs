@@ -127,8 +127,13 @@ impl SubmitTemplate {
 
     /// Appends the message of this number.
     pub(crate) fn write(&mut self, sequence: u32, number: u64, out: &mut Vec<u8>) {
+        self.write_to(sequence, number % self.spread, number, out);
+    }
+
+    /// The same, to a destination that ends in these digits.
+    pub(crate) fn write_to(&mut self, sequence: u32, digits: u64, number: u64, out: &mut Vec<u8>) {
         self.octets[12..16].copy_from_slice(&sequence.to_be_bytes());
-        write_digits(number % self.spread, &mut self.octets[self.destination..self.destination + DIGITS]);
+        write_digits(digits, &mut self.octets[self.destination..self.destination + DIGITS]);
         write_digits(number, &mut self.octets[self.number..self.number + DIGITS]);
         out.extend_from_slice(&self.octets);
     }
