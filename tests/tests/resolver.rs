@@ -113,8 +113,8 @@ fn a_resolver_is_exchanged_while_5000_messages_wait_on_it() -> Result<()> {
 fn submit_short_lived(appliance: &Appliance) -> Result<String> {
     let mut esme = Raw::connect(appliance.smpp())?;
     assert_eq!(esme.bind("acme", PASSWORD)?, 0);
-    let addresses: [&[u8]; 2] = [b"\0\x01\x0110655\0", b"\x01\x018619999999999\0"];
-    let rest: [&[u8]; 2] = [b"\0\0\0\0000000000002000R\0", b"\0\0\0\0\x05short"];
+    let addresses: [&[u8]; 2] = [b"\x00\x01\x0110655\x00", b"\x01\x018619999999999\x00"];
+    let rest: [&[u8]; 2] = [b"\x00\x00\x00\x00000000000002000R\x00", b"\0\0\0\0\x05short"];
     esme.send_pdu(4, 2, &[addresses.concat(), rest.concat()].concat())?;
     let (id, status, _, body) = esme.receive()?;
     assert_eq!((id, status), (0x8000_0004, 0));
