@@ -1,6 +1,6 @@
 //! Messages for subscribers who have to be found first: while a resolver is exchanged, hangs, or does not know them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::{Directory, PATIENCE, Raw, Stage, bind, steps, until};
@@ -11,6 +11,9 @@ use std::sync::Arc;
 const HOME: &str = "[[route]]\nprefix = \"861\"\nhome = true\nnote = \"at home\"\n\n\
                     [default]\nlegs = [{ peer = \"upstream\" }]\n";
 
+/// Questions that the resolver is asked at a time.
+const THREADS: usize = 8;
+
 /// The account `acme`, and the peer `upstream`, to which home belongs.
 fn blueprint(stage: &Stage, upstream: &Sink) -> Result<Blueprint> {
     let mut blueprint = stage.blueprint()?;
@@ -18,7 +21,8 @@ fn blueprint(stage: &Stage, upstream: &Sink) -> Result<Blueprint> {
         .router(&stage.guest("prefix_router"), HOME)?
         .account("acme", "window = 1000")
         .peer("upstream", upstream.address(), "receipts = false\nuncertain = \"send-again\"")
-        .tables("[home]\npeer = \"upstream\"\n");
+        .tables("[home]\npeer = \"upstream\"\n")
+        .tables(&format!("[plugins]\nresolver-threads = {THREADS}\n"));
     Ok(blueprint)
 }
 
@@ -31,7 +35,7 @@ fn submit(appliance: &Appliance, tally: &Arc<Tally>, prefix: &str, count: u64, n
         ..SourceOptions::new(appliance.smpp(), "acme", PASSWORD)
     };
     let report = Source::start(&options, tally)?.join()?;
-    anyhow::ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
+    ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
     Ok(())
 }
 
@@ -71,8 +75,7 @@ fn a_resolver_is_exchanged_while_5000_messages_wait_on_it() -> Result<()> {
     let first = probe.submit(MESSAGES)?.map_err(refused)?;
     until("the first question", || Ok(directory.asked_by("old") == 1))?;
     submit(&appliance, &tally, "861", MESSAGES, NUMBERS)?;
-    let threads = 16;
-    until("as many questions as may be open", || Ok(directory.asked_by("old") == threads))?;
+    until("as many questions as may be open", || Ok(directory.asked_by("old") == THREADS))?;
     let last = probe.submit(MESSAGES + 1)?.map_err(refused)?;
     assert_eq!(resolving(&appliance)?, MESSAGES + 2);
     let metrics = appliance.metrics()?;
@@ -91,7 +94,7 @@ fn a_resolver_is_exchanged_while_5000_messages_wait_on_it() -> Result<()> {
     let asked = directory.asked_about();
     assert_eq!(asked.len() as u64, NUMBERS + 2);
     assert!(asked.values().all(|times| *times == 1), "asked twice: {asked:?}");
-    assert_eq!(directory.asked_by("old"), threads);
+    assert_eq!(directory.asked_by("old"), THREADS);
     for (id, version) in [(&first, &old), (&last, &new)] {
         let trace = in_state(&appliance, id, "relayed")?;
         let words = format!("decided by http-resolver {version} (resolver): status 200");
@@ -125,6 +128,7 @@ fn submit_short_lived(appliance: &Appliance) -> Result<String> {
 fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Result<()> {
     const WAITING: u64 = 200;
     const NUMBERS: u64 = 40;
+    const LAST: u64 = 9_999;
     let (stage, directory) = (Stage::new()?, Directory::start()?);
     directory.shut("silent");
     let tally = Arc::new(Tally::new(10_000));
@@ -143,17 +147,21 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     until("the others arrive", || Ok(tally.arrived_so_far() == 2_000))?;
     let trace = in_state(&appliance, &short, "expired")?;
     assert_eq!(steps(&trace).last(), Some(&"ended: expired"), "{trace:#}");
-    assert_eq!(resolving(&appliance)?, WAITING);
+    appliance.wait_until(PATIENCE, "/v1/status", |status| status["waiting"] == WAITING)?;
+    // One more: that it is answered says that all that was before it is on disk.
+    let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    ensure!(probe.submit(LAST)?.is_ok());
+    assert_eq!(resolving(&appliance)?, WAITING + 1);
 
     let appliance = appliance.kill()?.start()?;
-    assert_eq!(appliance.logged("recovered", "messages"), Some(WAITING));
+    assert_eq!(appliance.logged("recovered", "messages"), Some(WAITING + 1));
     submit(&appliance, &tally, "49", 500, 100)?;
     until("the others arrive after the kill", || Ok(tally.arrived_so_far() == 2_500))?;
-    assert_eq!(resolving(&appliance)?, WAITING);
+    assert_eq!(resolving(&appliance)?, WAITING + 1);
 
     bind(&appliance, "resolver", "http-resolver", &component, &directory.document("prompt"), &grants)?;
-    until("all arrive", || Ok(tally.arrived_so_far() == 2_500 + WAITING))?;
-    assert_eq!(directory.asked_by("prompt") as u64, NUMBERS);
+    until("all arrive", || Ok(tally.arrived_so_far() == 2_500 + WAITING + 1))?;
+    assert_eq!(directory.asked_by("prompt") as u64, NUMBERS + 1);
     let (status, _) = appliance.stop()?;
     assert!(status.success());
     sink.stop()?;
