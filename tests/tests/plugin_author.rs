@@ -130,11 +130,17 @@ impl Author<'_> {
         Ok(())
     }
 
-    /// The answer of one of the author's commands.
-    fn ask(&self, arguments: &[&str]) -> Result<Value> {
-        let output = self.command("switchyard")?.arg("plugin").args(arguments).output()?;
-        ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
+    /// What `status` says of the router.
+    fn router(&self) -> Result<Value> {
+        let output = self.command("switchyard")?.args(["plugin", "status"]).output()?;
+        ensure!(output.status.success(), "status: {}", String::from_utf8_lossy(&output.stderr));
+        let hooks: Vec<Value> = serde_json::from_slice(&output.stdout)?;
+        hooks.into_iter().find(|state| state["hook"] == "router").context("there is no router in it")
+    }
+
+    /// What `status` says of the router's candidate.
+    fn candidate(&self) -> Result<Value> {
+        Ok(self.router()?["candidate"].take())
     }
 }
 
@@ -189,13 +195,25 @@ fn the_guide_can_be_followed_from_an_empty_folder_to_a_canary_and_back() -> Resu
     until("the archive has what was sent", archived)?;
     for block in online {
         author.follow(block)?;
-        if block.script.contains(" shadow ") || block.script.contains(" canary ") {
+        let tried = |what: &str| block.script.contains(what);
+        if tried(" replay ") {
+            let (_, replays) = appliance.request("GET", "/v1/replays/1", b"")?;
+            let report: Value = serde_json::from_str(&replays)?;
+            ensure!(report["report"]["messages"] == MESSAGES, "not all was replayed: {report}");
+        } else if tried(" shadow ") {
             send(MESSAGES)?;
+            let compared = |state: &Value| state["comparison"]["compared"] == MESSAGES;
+            until("every message is compared", || Ok(compared(&author.candidate()?)))?;
+        } else if tried(" canary ") {
+            send(MESSAGES)?;
+            let state = author.candidate()?;
+            let [asked, passed] = ["asked", "passed"].map(|count| state[count].as_u64().unwrap_or_default());
+            ensure!(asked + passed == MESSAGES && (1..MESSAGES / 2).contains(&asked), "no tenth: {state}");
+            ensure!(state["failed"] == 0, "{state}");
         }
     }
-    let state = author.ask(&["status"])?;
-    let live = &state;
-    ensure!(live.to_string().contains("\"first\""), "{state}");
+    let router = author.router()?;
+    ensure!(router["live"]["chain"][0]["plugin"] == "first", "{router}");
     let (status, _) = appliance.stop()?;
     ensure!(status.success());
     Ok(())
