@@ -136,7 +136,8 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     let appliance = blueprint(&stage, &sink)?.start()?;
     let component = stage.component("http_resolver")?;
     let grants = json!({ "grants": { "http": [directory.place()], "http-timeout-ms": 200 } });
-    bind(&appliance, "resolver", "http-resolver", &component, &directory.document("silent"), &grants)?;
+    let silent = directory.document("silent");
+    let version = bind(&appliance, "resolver", "http-resolver", &component, &silent, &grants)?;
 
     submit(&appliance, &tally, "861", WAITING, NUMBERS)?;
     let short = submit_short_lived(&appliance)?;
@@ -150,7 +151,11 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     appliance.wait_until(PATIENCE, "/v1/status", |status| status["waiting"] == WAITING)?;
     // One more: that it is answered says that all that was before it is on disk.
     let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
-    ensure!(probe.submit(LAST)?.is_ok());
+    let last = probe.submit(LAST)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    let why = format!("; http-resolver {version} could not tell: no reply in time");
+    appliance.wait_until(PATIENCE, &format!("/v1/messages/{last}"), |trace| {
+        trace["why_late"].as_str().is_some_and(|late| late.contains(&why))
+    })?;
     assert_eq!(resolving(&appliance)?, WAITING + 1);
 
     let appliance = appliance.kill()?.start()?;

@@ -147,8 +147,9 @@ fn a_resolver_that_wants_time_is_asked_again_then() {
     for (after, seconds) in [(None, 5), (Some(30), 30), (Some(0), 1), (Some(100_000), 3600)] {
         let after = after.map(Duration::from_secs);
         house.answer_all(&Subscriber::TryLater { after });
-        let until = house.engine.message(id).unwrap().until.unwrap();
-        assert_eq!(until - house.now.mono, Duration::from_secs(seconds));
+        let status = house.engine.message(id).unwrap();
+        assert_eq!(status.until.unwrap() - house.now.mono, Duration::from_secs(seconds));
+        assert_eq!(status.said, Some((by(), Some("because".into()))));
         let other = house.submit(message("1", vec![subscriber_leg(FIRST)])).unwrap();
         house.pass(Duration::from_millis(seconds * 1000 - 1));
         assert!(house.questions.is_empty(), "also where another joins: {other:?}");
