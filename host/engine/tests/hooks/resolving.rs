@@ -156,6 +156,13 @@ fn a_resolver_that_wants_time_is_asked_again_then() {
         house.pass(Duration::from_millis(1));
         assert_eq!(house.questions.len(), 1);
     }
+    // A resolver that takes the place of this one is asked at once.
+    house.answer_all(&Subscriber::TryLater { after: None });
+    house.run([Event::ResolverExchanged]);
+    assert_eq!(house.questions.len(), 1);
+    house.run([Event::ResolverExchanged]);
+    house.pass(Duration::from_secs(10));
+    assert_eq!(house.questions.len(), 1, "what is under way is asked of nobody else");
     // Validity ends it, though nobody ever answers; and nobody is asked for the dead.
     house.pass(VALIDITY);
     assert_eq!((house.engine.live(), house.finished[&id].state), (0, FinalState::Expired));
