@@ -97,7 +97,7 @@ metrics! {
     Counter PUSHED = "switchyard_pushes_total" ["account"];
     /// Pushes that were not taken.
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
-    /// Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.
+    /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
@@ -130,6 +130,8 @@ metrics! {
     Gauge DECIDING = "switchyard_deciding_messages" [];
     /// Ledger accounts, in millionths of the house's currency, by account and what: balance, reserved, captured, funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
+    /// Submissions refused because their ledger account could not pay.
+    Counter UNPAID = "switchyard_submissions_unpaid_total" [];
     /// Ends of charges that the biller has not taken yet.
     Gauge UNSETTLED = "switchyard_ledger_unsettled" [];
     /// Rows of the appliance's tables.
@@ -252,7 +254,7 @@ mod tests {
         page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
         assert_eq!(
             page.finish(),
-            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.\n\
+            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
              # TYPE switchyard_queue_messages gauge\n\
              switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
              switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\

@@ -5,7 +5,7 @@ use crate::binding::{Binding, BindingRecord, CandidateRecord, HookEvent, How, On
 use crate::capabilities::shadow_space;
 use crate::chain::{Chain, Ended};
 use crate::counts::Counts;
-use crate::generation::{Generation, Surroundings};
+use crate::generation::{Generation, Purpose, Surroundings};
 use crate::library::{Library, write_whole};
 use crate::runtime::Runtime;
 use crate::seen::Seen;
@@ -166,12 +166,13 @@ impl<W: World> Slot<W> {
         };
         let record = slot.live.load().record.clone();
         if !record.chain.is_empty() {
-            let chain = slot.start(&record.chain, &[], false)?;
+            let chain = slot.start(&record.chain, &[], Purpose::ServeAgain)?;
             slot.live.store(Arc::new(Live { record, chain, candidate: None }));
         }
         let candidate = slot.book.lock().candidate.clone();
         if let Some(record) = candidate
-            && let Err(error) = slot.candidate(record).map(|candidate| slot.set_candidate(candidate))
+            && let Err(error) =
+                slot.candidate(record, Purpose::ServeAgain).map(|candidate| slot.set_candidate(candidate))
         {
             // The live chain matters more than what was on trial.
             let why = format!("it does not start any more: {error}");
@@ -189,7 +190,7 @@ impl<W: World> Slot<W> {
         &self,
         bindings: &[Binding],
         running: &[Arc<Generation<W>>],
-        aside: bool,
+        purpose: Purpose,
     ) -> Result<Chain<W>, HookError> {
         if bindings.is_empty() {
             return Err(HookError::EmptyChain);
@@ -217,14 +218,14 @@ impl<W: World> Slot<W> {
                 });
             }
             let around = means.around.clone();
-            Generation::start(&means.runtime, &kept, binding.clone(), around, aside).map(Arc::new)
+            Generation::start(&means.runtime, &kept, binding.clone(), around, purpose).map(Arc::new)
         });
         Ok(Chain(generations.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// A chain that serves nobody: for replays and harnesses.
     pub(crate) fn trial(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        self.start(bindings, &[], true)
+        self.start(bindings, &[], Purpose::Aside)
     }
 
     fn expect(&self, expected: Option<u64>) -> Result<(), HookError> {
@@ -248,7 +249,8 @@ impl<W: World> Slot<W> {
     ) -> Result<BindingRecord, HookError> {
         let _changing = self.changing.lock();
         self.expect(expected)?;
-        let chain = self.start(&bindings, &[], false)?;
+        let chain = self.start(&bindings, &[], Purpose::Serve)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, bindings, chain, How::Activated, None)
     }
 
@@ -342,6 +344,7 @@ impl<W: World> Slot<W> {
             other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
         };
         let chain = self.warm_or_started(&target)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, target, chain, How::RolledBack, None)
     }
 
@@ -355,7 +358,7 @@ impl<W: World> Slot<W> {
             Some((warm, chain)) if warm == bindings && chain.0.iter().all(|one| !one.watch.tripped()) => {
                 Ok(chain)
             }
-            _ => self.start(bindings, &[], false),
+            _ => self.start(bindings, &[], Purpose::ServeAgain),
         }
     }
 
@@ -379,7 +382,7 @@ impl<W: World> Slot<W> {
         if let Some(before) = &before {
             self.forget_shadow(&before.record);
         }
-        let candidate = self.candidate(record.clone())?;
+        let candidate = self.candidate(record.clone(), Purpose::Serve)?;
         let names: Vec<String> =
             record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
         let how = match trying {
@@ -394,13 +397,14 @@ impl<W: World> Slot<W> {
         Ok(record)
     }
 
-    /// Brings a candidate to life.
-    fn candidate(&self, record: CandidateRecord) -> Result<Candidate<W>, HookError> {
+    /// Brings a candidate to life; `purpose` is that of a canary.
+    fn candidate(&self, record: CandidateRecord, purpose: Purpose) -> Result<Candidate<W>, HookError> {
         let live = self.live.load_full();
         let aside = record.trying == Trying::Shadow;
         // What is unchanged in the chain is shared with it; in shadow nothing is, since counters are apart.
         let running = if aside { &[][..] } else { &live.chain.0[..] };
-        let chain = self.start(&record.chain, running, aside)?;
+        let purpose = if aside { Purpose::Aside } else { purpose };
+        let chain = self.start(&record.chain, running, purpose)?;
         let shadow = if aside {
             let directory = self.means.around.directory.clone();
             let started = Shadow::start(chain.clone(), directory, self.means.alarm.clone());
@@ -456,8 +460,9 @@ impl<W: World> Slot<W> {
         let chain = match candidate.record.trying {
             Trying::Canary { .. } => candidate.chain.clone(),
             // In shadow it counted for itself.
-            Trying::Shadow => self.start(&bindings, &[], false)?,
+            Trying::Shadow => self.start(&bindings, &[], Purpose::Serve)?,
         };
+        chain.warm_as(&live.chain);
         self.exchange(now, bindings, chain, How::Promoted, None)
     }
 
@@ -489,7 +494,11 @@ impl<W: World> Slot<W> {
                 self.exchange(now, target, chain, How::RolledBackByItself, Some(why.clone()))
             });
             match done {
-                Ok(_) => return log_outcome::<W>("rolled back by itself", &why, Ok(())),
+                Ok(_) => {
+                    log_outcome::<W>("rolled back by itself", &why, Ok(()));
+                    // This could not wait for it; whoever calls next need not.
+                    return self.live.load().chain.warm_as(&live.chain);
+                }
                 // The one before it may still start.
                 Err(error) => {
                     tracing::error!(hook = W::HOOK.name(), %error, "no way back");

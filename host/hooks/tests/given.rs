@@ -5,7 +5,7 @@
 mod support;
 
 use capabilities::{Fetcher, FetcherOptions, TableKind};
-use hooks::{Binding, Grants, HookError, InstanceUse, Trying};
+use hooks::{Binding, Grants, HookError, Hooks, InstanceUse, Trying};
 use model::{Hook, Leg, MessageId, Routed, Settlement, Verdict};
 use std::fmt::{Debug, Write as _};
 use std::io::{Read, Write as _};
@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use support::{House, NOW, message, patient, until};
+use support::{House, NOW, directory, message, options, patient, powers, until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -141,6 +141,39 @@ fn a_table_is_opened_where_it_is_granted_and_there_and_its_handle_stays_good() {
         assert_eq!(told(&house), "nothing; back; nothing; nothing");
     }
     assert_eq!(house.hooks.counts(Hook::Resolver)[0].counts.faults, [0; 5]);
+}
+
+#[test]
+fn a_table_that_is_gone_is_empty_for_who_had_it_also_after_a_restart() {
+    let house = House::new();
+    let csv = "86,south\n";
+    let put = |house: &House| house.shelf.put("ported", TableKind::Prefix, csv.as_bytes()).unwrap();
+    put(&house);
+    let grants = Grants { tables: vec!["ported".to_owned()], ..Grants::default() };
+    let binding = prober(&house, "open ported\nprefix 0 @", grants);
+    activate(&house, &binding);
+    house.shelf.remove("ported").unwrap();
+    assert_eq!(told(&house), "nothing");
+    let house = house.restart();
+    assert_eq!(told(&house), "nothing", "it serves on");
+    let again = house.hooks.activate(Hook::Resolver, NOW, vec![binding], None);
+    assert!(
+        matches!(again, Err(HookError::Refused { .. })),
+        "who is new is told that there is no such table"
+    );
+    assert!(house.shelf.list().is_empty());
+    put(&house);
+    assert_eq!(told(&house), "south of 2");
+
+    // One that is there and cannot be read is no empty one: nobody routes by half a table.
+    let tables = std::fs::read_dir(house.folder.path().join("tables")).unwrap();
+    for table in tables.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        std::fs::write(table, b"rubbish").unwrap();
+    }
+    let House { hooks, folder, .. } = house;
+    drop(hooks);
+    let opened = Hooks::open(folder.path(), options(), directory(), powers(folder.path()));
+    assert!(matches!(opened.err(), Some(HookError::Refused { .. })));
 }
 
 #[test]

@@ -175,9 +175,10 @@ impl Switchyard {
     fn write_engine_metrics(&self, page: &mut Page) {
         let look = self.core.look(|engine, _| {
             let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
-            (engine.resolving(), engine.deciding(), accounts.collect::<BTreeMap<_, _>>(), engine.unsettled())
+            let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
+            (engine.resolving(), engine.deciding(), money)
         });
-        let Some((resolving, deciding, accounts, unsettled)) = look else { return };
+        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = look else { return };
         for (what, count) in [
             ("numbers", resolving.numbers),
             ("messages", resolving.messages),
@@ -199,6 +200,7 @@ impl Switchyard {
                 page.put(&metrics::LEDGER, &[account, what], amount);
             }
         }
+        page.put(&metrics::UNPAID, &[], unpaid as f64);
         page.put(&metrics::UNSETTLED, &[], unsettled as f64);
     }
 }

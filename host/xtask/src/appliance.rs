@@ -407,15 +407,31 @@ impl Appliance {
 
     /// Asks its HTTP server: status and body.
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<(u16, String)> {
+        self.send(method, path, body, &[])
+    }
+
+    /// A balance operation on a ledger account, under a key of the caller's: status and body.
+    pub fn ledger(&self, account: &str, key: &str, operation: &Value) -> Result<(u16, Value)> {
+        let headers = [("idempotency-key", key)];
+        let body = operation.to_string();
+        let (status, text) =
+            self.send("POST", &format!("/v1/ledger/{account}"), body.as_bytes(), &headers)?;
+        Ok((status, serde_json::from_str(&text).with_context(|| format!("{status}: {text:.200}"))?))
+    }
+
+    fn send(&self, method: &str, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<(u16, String)> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(30)))
             .build();
         let agent = ureq::Agent::new_with_config(config);
-        let request = ureq::http::Request::builder()
+        let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.blueprint.http()))
             .header("authorization", format!("Bearer {}", self.token()?));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
         let mut answer = agent
             .run(request.header("content-type", kind).body(body.to_vec())?)

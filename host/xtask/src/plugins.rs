@@ -53,12 +53,16 @@ const TOOLS: [&str; 3] = ["nodejs", "npm", "python3-venv"];
 /// Builds the worked examples into `target/plugins/example-LANGUAGE.wasm`, by the author's own command; does little when
 /// nothing has changed.
 pub(crate) fn examples() -> Result<()> {
+    examples_by(&house::daemon(false)?)
+}
+
+/// The same, by a daemon that is built already.
+pub(crate) fn examples_by(daemon: &Path) -> Result<()> {
     let root = house::root();
     crate::tools::setup::packages(|package| TOOLS.contains(&package))?;
     let rustc = compiler(&root)?;
-    let daemon = house::daemon(false)?;
     for language in LANGUAGES {
-        let mut build = Command::new(&daemon);
+        let mut build = Command::new(daemon);
         build.args(["plugin", "build"]).arg(root.join("plugins/examples").join(language));
         build.arg("--out").arg(root.join(format!("target/plugins/example-{language}.wasm")));
         if let Some(rustc) = &rustc {

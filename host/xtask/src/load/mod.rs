@@ -20,6 +20,6 @@ pub use histogram::Histogram;
 pub use probe::Probe;
 pub use processor::{resident, this_thread, thread_times};
 pub use sink::{Sink, SinkOptions, SinkReport};
-pub use source::{Source, SourceOptions, SourceReport};
+pub use source::{Aside, Source, SourceOptions, SourceReport};
 pub use stop::Stop;
 pub use tally::{Accounts, Tally};

@@ -35,10 +35,25 @@ pub struct SourceOptions {
     pub length: usize,
     /// Begin of the destination; ten digits follow.
     pub prefix: String,
+    /// How many different destinations there are; `None`: about as many as messages.
+    pub destinations: Option<u64>,
+    /// Messages among them that go elsewhere.
+    pub aside: Option<Aside>,
     /// Whether to ask for receipts.
     pub receipts: bool,
     /// Whether a lost connection is made again.
     pub reconnect: bool,
+}
+
+/// Every so many messages one to somebody else: to a few numbers, again and again.
+#[derive(Debug, Clone)]
+pub struct Aside {
+    /// One of so many messages.
+    pub every: u64,
+    /// Begin of the destination; ten digits follow.
+    pub prefix: String,
+    /// How many different destinations.
+    pub numbers: u64,
 }
 
 impl SourceOptions {
@@ -55,6 +70,8 @@ impl SourceOptions {
             count: None,
             length: 100,
             prefix: "861".to_owned(),
+            destinations: None,
+            aside: None,
             receipts: false,
             reconnect: false,
         }
@@ -154,6 +171,7 @@ struct Connection {
     stop: Arc<Stop>,
     quit: Arc<Stop>,
     template: SubmitTemplate,
+    aside: Option<SubmitTemplate>,
     sequence: u32,
     /// Unanswered ones, at the place of their sequence number modulo the length.
     slots: Vec<Slot>,
@@ -170,10 +188,19 @@ struct Connection {
 
 impl Connection {
     fn new(options: SourceOptions, lane: usize, tally: Arc<Tally>, stop: Arc<Stop>, quit: Arc<Stop>) -> Self {
-        let template = SubmitTemplate::new("10655", &options.prefix, lane, options.length, options.receipts);
+        let template = |prefix: &str| {
+            let template = SubmitTemplate::new("10655", prefix, lane, options.length, options.receipts);
+            match options.destinations {
+                Some(destinations) => template.spread(destinations),
+                None => template,
+            }
+        };
+        let aside = options.aside.as_ref().map(|aside| template(&aside.prefix));
+        let template = template(&options.prefix);
         let slots = vec![FREE; (options.window * 4).next_power_of_two()];
         Self {
             template,
+            aside,
             sequence: 0,
             slots,
             in_flight: 0,
@@ -324,7 +351,13 @@ impl Connection {
             self.sequence += 1;
             self.slots[place] = Slot { sequence: self.sequence, number, due };
             self.tally.sent(number, due);
-            self.template.write(self.sequence, number, &mut self.output);
+            match (&mut self.aside, &self.options.aside) {
+                (Some(template), Some(aside)) if number % aside.every == 0 => {
+                    let digits = number / aside.every % aside.numbers;
+                    template.write_to(self.sequence, digits, number, &mut self.output);
+                }
+                _ => self.template.write(self.sequence, number, &mut self.output),
+            }
             self.in_flight += 1;
             self.sent += 1;
         }

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod crash;
 pub(crate) mod demo;
 pub(crate) mod demo_sgip;
+pub(crate) mod hooks_bench;
 pub(crate) mod load;
 mod place;
 mod random;

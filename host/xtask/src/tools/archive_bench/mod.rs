@@ -3,7 +3,7 @@
 
 mod plain;
 mod questions;
-mod shelf;
+pub(super) mod shelf;
 
 use anyhow::{Context, Result, ensure};
 use archive::{Archive, RunningPump};

@@ -1,0 +1,118 @@
+//! How long activations take, and what calls meanwhile notice of them.
+
+use crate::house::{House, NOW};
+use crate::{Outcome, Plugin};
+use model::Hook;
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Versions of a router, made live one after the other while calls go on.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Task {
+    versions: Vec<Plugin>,
+    /// Threads that call.
+    threads: u32,
+    /// Calls a second of each thread.
+    rate: u32,
+}
+
+/// What came of it; times in milliseconds.
+#[derive(Serialize)]
+pub(crate) struct Measured {
+    /// Each version's upload: it is compiled there.
+    uploads: Vec<f64>,
+    /// Each version's activation: instantiate, configure, try out, exchange.
+    activations: Vec<f64>,
+    /// While all of that happened.
+    during: Calls,
+    /// For as long without any of it.
+    without: Calls,
+}
+
+#[derive(Serialize, Default)]
+struct Calls {
+    seconds: f64,
+    calls: usize,
+    median: f64,
+    /// Of a thousand calls one took longer.
+    p999: f64,
+    longest: f64,
+    /// The longest ones, falling.
+    tail: Vec<f64>,
+    /// Calls of more than 5 ms.
+    late: usize,
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+pub(crate) fn measure(house: &House, task: &Task) -> Outcome<Measured> {
+    let (first, versions) = task.versions.split_first().ok_or("no versions")?;
+    let binding = house.keep(first)?;
+    house.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
+    let (mut uploads, mut activations) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    let (during, exchanged) = calling(house, task, || -> Outcome<()> {
+        for version in versions {
+            let begun = Instant::now();
+            let binding = house.keep(version)?;
+            uploads.push(ms(begun.elapsed()));
+            let begun = Instant::now();
+            house.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
+            activations.push(ms(begun.elapsed()));
+        }
+        Ok(())
+    });
+    exchanged?;
+    let time = begun.elapsed();
+    let (without, ()) = calling(house, task, || std::thread::park_timeout(time));
+    Ok(Measured { uploads, activations, during, without })
+}
+
+/// Has threads call the router while `work` works.
+fn calling<T>(house: &House, task: &Task, work: impl FnOnce() -> T) -> (Calls, T) {
+    let over = AtomicBool::new(false);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..task.threads).map(|_| scope.spawn(|| caller(house, task, &over))).collect();
+        let done = work();
+        over.store(true, Relaxed);
+        let mut times: Vec<Duration> =
+            callers.into_iter().filter_map(|caller| caller.join().ok()).flatten().collect();
+        times.sort_unstable();
+        let at =
+            |share: f64| times.get(((times.len() as f64 - 1.0) * share) as usize).copied().map_or(0.0, ms);
+        let calls = Calls {
+            seconds: begun.elapsed().as_secs_f64(),
+            calls: times.len(),
+            median: at(0.5),
+            p999: at(0.999),
+            longest: at(1.0),
+            tail: times.iter().rev().take(5).copied().map(ms).collect(),
+            late: times.iter().rev().take_while(|time| **time > Duration::from_millis(5)).count(),
+        };
+        (calls, done)
+    })
+}
+
+/// Calls at a steady rate; gives how long each call took.
+fn caller(house: &House, task: &Task, over: &AtomicBool) -> Vec<Duration> {
+    let every = Duration::from_secs(1) / task.rate.max(1);
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while !over.load(Relaxed) {
+        let due = every * u32::try_from(times.len()).unwrap_or(u32::MAX);
+        if let Some(early) = due.checked_sub(begun.elapsed()) {
+            std::thread::park_timeout(early);
+            continue;
+        }
+        let message = &house.messages[times.len() % house.messages.len()];
+        let call = Instant::now();
+        black_box(house.hooks.route(black_box(message), NOW));
+        times.push(call.elapsed());
+    }
+    times
+}

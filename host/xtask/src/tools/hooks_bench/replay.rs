@@ -1,0 +1,98 @@
+//! Archived messages through the router.
+
+use super::{Options, median};
+use crate::tools::archive_bench::shelf::Shelf;
+use crate::tools::place::Place;
+use anyhow::{Context, Result, ensure};
+use archive::Archive;
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use xtask::appliance::{Appliance, free_port};
+
+/// Two of three messages go where they went.
+const POLICY: &str = "[[route]]\nprefix = \"4917\"\nlegs = [{ peer = \"north\" }]\nnote = \"prefix 49\"\n\
+                      [default]\nlegs = [{ peer = \"south\" }]\n";
+/// Messages in memory at a time, while the archive is filled.
+const STEP: u64 = 50_000;
+/// Replays on one thread; the median counts.
+const TIMES: usize = 5;
+
+pub(super) fn measure(place: &Place, options: &Options) -> Result<()> {
+    println!("\n4. A replay through the Rust router, out of SQLite");
+    let url = format!("sqlite:{}", place.folder.path().join("replayed.sqlite").display());
+    let begun = Instant::now();
+    fill(&url, options.messages)?;
+    println!("  {} messages archived in {:.1} s", options.messages, begun.elapsed().as_secs_f64());
+    let mut blueprint = place.blueprint("replay")?;
+    for account in ["acme", "bank", "clinic", "daily"] {
+        blueprint.account(account, "");
+    }
+    for peer in ["north", "south"] {
+        blueprint.peer(peer, SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)), "");
+    }
+    blueprint.archive(&url).router(&place.component, POLICY)?;
+    let appliance = blueprint.start()?;
+    let cores = std::thread::available_parallelism()?.get();
+    println!("              messages/s   on one core: judged     loaded    both");
+    let (mut both, mut judged) = (Vec::new(), Vec::new());
+    for threads in std::iter::repeat_n(1, TIMES).chain([cores]) {
+        let report = replay(&appliance, threads)?;
+        let (pace, count) = (&report["pace"], report["messages"].as_u64().unwrap_or(0));
+        ensure!(count == options.messages, "{count} messages were replayed: {report:#}");
+        let number = |what: &str| pace[what].as_f64().unwrap_or(f64::NAN);
+        let (judge, load) = (number("judged_per_second_per_core"), number("loaded_per_second_per_core"));
+        let one = 1.0 / (1.0 / judge + 1.0 / load);
+        println!(
+            "  {threads} judge(s){:>12.0}{judge:>22.0}{load:>11.0}{one:>8.0}   ({} differ)",
+            number("messages_per_second"),
+            report["different"]
+        );
+        if threads == 1 && both.len() < TIMES {
+            both.push(one);
+            judged.push(judge);
+        }
+    }
+    println!(
+        "  median: {:.0} messages a second per core from the file to the report (aim: 500000); {:.0} through router and comparison alone",
+        median(&both),
+        median(&judged)
+    );
+    Ok(())
+}
+
+/// Through the pump, as they come in traffic.
+fn fill(url: &str, messages: u64) -> Result<()> {
+    let archive = Archive::open(url, archive::Options { share: 1.0, ..archive::Options::default() })?;
+    let shelf = Arc::new(Shelf::default());
+    let pump = archive.pump(shelf.clone()).start()?;
+    let mut next = 0;
+    while next < messages {
+        let count = STEP.min(messages - next);
+        shelf.put(next, count);
+        pump.wake();
+        ensure!(
+            shelf.wait_until_empty(Duration::from_secs(60)),
+            "the pump stands still: {:?}",
+            pump.status()
+        );
+        next += count;
+    }
+    pump.stop();
+    Ok(())
+}
+
+fn replay(appliance: &Appliance, threads: usize) -> Result<Value> {
+    let live = appliance.get("/v1/hooks/router")?;
+    let mut wanted = json!({ "threads": threads });
+    for key in ["plugin", "version", "policy"] {
+        wanted[key] = live["live"]["chain"][0][key].clone();
+    }
+    let begun = appliance.ask("POST", "/v1/replays", wanted.to_string().as_bytes())?;
+    let path = format!("/v1/replays/{}", begun["id"].as_str().context("a replay's id")?);
+    let done =
+        appliance.wait_until(Duration::from_secs(120), &path, |replay| replay["state"] != "running")?;
+    ensure!(done["state"] == "done", "the replay failed: {done:#}");
+    Ok(done["report"].clone())
+}
