@@ -4,6 +4,7 @@
 //! peer that is missing fails its test and says so.
 
 mod capture;
+mod directory;
 mod kannel;
 mod peer;
 mod raw;
@@ -11,12 +12,23 @@ pub mod sgip;
 mod stage;
 
 pub use capture::Capture;
+pub use directory::Directory;
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw::{Raw, RawPdu};
-pub use stage::{POLICY, Stage};
+pub use stage::{POLICY, Stage, bind, shipped, steps};
 pub use xtask::{appliance, load};
 
 /// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes
 /// waits for none of it.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Looks until the condition holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let (pause, deadline) = (load::Stop::default(), std::time::Instant::now() + 2 * PATIENCE);
+    while !holds()? {
+        anyhow::ensure!(std::time::Instant::now() < deadline, "in vain: {what}");
+        pause.pause(std::time::Duration::from_millis(10));
+    }
+    Ok(())
+}

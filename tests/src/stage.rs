@@ -1,9 +1,10 @@
 //! Where a test plays: the built programs, and a folder of its own.
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use xtask::appliance::Blueprint;
+use xtask::appliance::{Appliance, Blueprint};
 use xtask::house;
 
 /// Everything to the peer `upstream`.
@@ -60,6 +61,12 @@ impl Stage {
         self.plugins.join(format!("{name}.wasm"))
     }
 
+    /// What is in it.
+    pub fn component(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.guest(name);
+        std::fs::read(&path).with_context(|| format!("reading {}", path.display()))
+    }
+
     /// A configuration in which the default router sends everything to the peer `upstream`; neither that peer nor an
     /// account is in it yet.
     pub fn blueprint(&self) -> Result<Blueprint> {
@@ -67,4 +74,33 @@ impl Stage {
         blueprint.router(&self.guest("prefix_router"), POLICY)?;
         Ok(blueprint)
     }
+}
+
+/// A policy document as it is shipped, such as `retries`.
+pub fn shipped(policy: &str) -> Result<String> {
+    let path = house::root().join("policies").join(format!("{policy}.toml"));
+    std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// Makes a component the only plugin of a hook; gives back its version. `more` are further keys of the binding.
+pub fn bind(
+    appliance: &Appliance,
+    hook: &str,
+    plugin: &str,
+    component: &[u8],
+    policy: &str,
+    more: &Value,
+) -> Result<String> {
+    let uploaded = appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), component)?;
+    let mut binding = json!({ "plugin": plugin, "version": uploaded["version"], "policy": policy });
+    if let (Some(binding), Some(more)) = (binding.as_object_mut(), more.as_object()) {
+        binding.extend(more.clone());
+    }
+    appliance.ask("POST", &format!("/v1/hooks/{hook}/activate"), binding.to_string().as_bytes())?;
+    Ok(uploaded["version"].as_str().context("no version")?.to_owned())
+}
+
+/// The steps of a message's trace, in words.
+pub fn steps(trace: &Value) -> Vec<&str> {
+    trace["steps"].as_array().into_iter().flatten().filter_map(|step| step["what"].as_str()).collect()
 }

@@ -23,7 +23,7 @@ struct North;
 
 impl Candidate for North {
     fn judge(&self, message: &ArchivedMessage) -> Judged {
-        let seen = message.seen.as_ref().map_or(0, |seen| seen.len());
+        let seen = message.seen.as_ref().map_or(0, bytes::Bytes::len);
         let held = matches!(message.verdict, ArchivedVerdict::Hold(_));
         Judged::new(if seen % 3 == 1 || held {
             Judgement::Reject(RejectReason::Prohibited)

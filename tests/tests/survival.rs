@@ -1,22 +1,11 @@
 //! Kills and exchanges under load: the small sisters of `cargo xtask crash` and `cargo xtask swap`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use behaviour_tests::appliance::PASSWORD;
-use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Stop, Tally};
-use behaviour_tests::{PATIENCE, POLICY, Stage};
+use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::{POLICY, Stage, until};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Waits until the condition holds.
-fn until(what: &str, holds: impl Fn() -> bool) -> Result<()> {
-    let (pause, deadline) = (Stop::default(), Instant::now() + 2 * PATIENCE);
-    while !holds() {
-        ensure!(Instant::now() < deadline, "in vain: {what}");
-        pause.pause(Duration::from_millis(10));
-    }
-    Ok(())
-}
 
 #[test]
 fn check_146_a_killed_appliance_loses_nothing_that_it_answered_for() -> Result<()> {
@@ -36,15 +25,15 @@ fn check_146_a_killed_appliance_loses_nothing_that_it_answered_for() -> Result<(
     let source = Source::start(&options, &tally)?;
     for _ in 0..3 {
         let before = tally.accepted_so_far();
-        until("traffic", || tally.accepted_so_far() > before + 2000)?;
+        until("traffic", || Ok(tally.accepted_so_far() > before + 2000))?;
         appliance = appliance.kill()?.start()?;
     }
     let before = tally.accepted_so_far();
-    until("traffic after the last start", || tally.accepted_so_far() > before + 2000)?;
+    until("traffic after the last start", || Ok(tally.accepted_so_far() > before + 2000))?;
     source.stop();
     let report = source.join()?;
     assert!(report.losses >= 3, "the source lost only {} connections: was it under load?", report.losses);
-    until("all accepted arrive", || tally.accounts().missing == 0)?;
+    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
     let sums = tally.accounts();
@@ -72,7 +61,7 @@ fn what_waits_for_a_peer_that_is_down_survives_a_kill_and_goes_out_in_order() ->
     let appliance = appliance.kill()?.start()?;
     assert_eq!(appliance.logged("recovered", "messages"), Some(200));
     let sink = Sink::start_at(address, SinkOptions::default(), &tally)?;
-    until("all arrive", || tally.arrived_so_far() == 200)?;
+    until("all arrive", || Ok(tally.arrived_so_far() == 200))?;
     let sums = tally.accounts();
     assert_eq!((sums.missing, sums.duplicates, sums.inversions), (0, 0, 0), "{sums:?}");
     sink.stop()?;
@@ -99,7 +88,7 @@ fn the_router_is_exchanged_and_rolled_back_while_traffic_flows() -> Result<()> {
     let mut versions = Vec::new();
     for turn in 0..3 {
         let before = tally.accepted_so_far();
-        until("traffic", || tally.accepted_so_far() > before + 500)?;
+        until("traffic", || Ok(tally.accepted_so_far() > before + 500))?;
         let new = xtask::guest::variant(&component, &format!("turn {turn}"));
         let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &new)?;
         let body = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": POLICY });
@@ -112,11 +101,11 @@ fn the_router_is_exchanged_and_rolled_back_while_traffic_flows() -> Result<()> {
     let back = live(&appliance.ask("POST", "/v1/hooks/router/rollback", b"{}")?)?;
     assert_eq!(back, versions[1]);
     let before = tally.accepted_so_far();
-    until("traffic after the rollback", || tally.accepted_so_far() > before + 500)?;
+    until("traffic after the rollback", || Ok(tally.accepted_so_far() > before + 500))?;
     source.stop();
     let report = source.join()?;
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
-    until("all accepted arrive", || tally.accounts().missing == 0)?;
+    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
     sink.stop()?;

@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Router<Shared> {
 type Answer = Result<Json<Value>, Problem>;
 
 async fn balances(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| appliance.balances()).await
+    answer(appliance, Ledger::balances).await
 }
 
 async fn balance(State(appliance): State<Shared>, Path(account): Path<String>) -> Answer {

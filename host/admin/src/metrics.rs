@@ -97,7 +97,7 @@ metrics! {
     Counter PUSHED = "switchyard_pushes_total" ["account"];
     /// Pushes that were not taken.
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
-    /// Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.
+    /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
@@ -117,6 +117,25 @@ metrics! {
     Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
     /// Calls of a plugin that gave no verdict, by kind: trap, deadline, memory, verdict, instance.
     Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
+    /// Questions that a candidate on trial was concerned with, by hook, mode and outcome: same, different, skipped (shadow);
+    /// asked, failed, passed (canary).
+    Counter CANDIDATE = "switchyard_candidate_questions_total" ["hook", "mode", "outcome"];
+    /// What waits for the subscriber behind a number, by what: numbers, messages, questions (in flight), and cached answers.
+    Gauge RESOLVING = "switchyard_resolving" ["what"];
+    /// Questions to the resolver.
+    Counter RESOLVER_QUESTIONS = "switchyard_resolver_questions_total" [];
+    /// Messages whose subscriber was remembered.
+    Counter RESOLVER_HITS = "switchyard_resolver_cache_hits_total" [];
+    /// Messages about which the delivery policy is being asked.
+    Gauge DECIDING = "switchyard_deciding_messages" [];
+    /// Ledger accounts, in millionths of the house's currency, by account and what: balance, reserved, captured, funded.
+    Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
+    /// Submissions refused because their ledger account could not pay.
+    Counter UNPAID = "switchyard_submissions_unpaid_total" [];
+    /// Ends of charges that the biller has not taken yet.
+    Gauge UNSETTLED = "switchyard_ledger_unsettled" [];
+    /// Rows of the appliance's tables.
+    Gauge TABLE_ROWS = "switchyard_table_rows" ["table"];
     /// Free octets on the disk of the data directory.
     Gauge DISK_FREE = "switchyard_disk_free_bytes" [];
     /// 1 while free space is below the watermark and submissions are refused.
@@ -235,7 +254,7 @@ mod tests {
         page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
         assert_eq!(
             page.finish(),
-            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, in-flight, uncertain, awaiting-receipt.\n\
+            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
              # TYPE switchyard_queue_messages gauge\n\
              switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
              switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\

@@ -124,7 +124,7 @@ pub(crate) fn routes() -> Router<Shared> {
 type Answer = Result<Json<Value>, Problem>;
 
 async fn plugins(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| appliance.plugins()).await
+    answer(appliance, Plugins::plugins).await
 }
 
 async fn upload(
@@ -139,7 +139,7 @@ async fn upload(
 }
 
 async fn hooks(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| appliance.hooks()).await
+    answer(appliance, Plugins::hooks).await
 }
 
 async fn hook(State(appliance): State<Shared>, Path(hook): Path<String>) -> Answer {

@@ -39,6 +39,8 @@ pub struct Queue {
     pub queued: u64,
     /// Waiting for their next attempt or schedule.
     pub deferred: u64,
+    /// Waiting for the subscriber behind their number to be found.
+    pub resolving: u64,
     /// On a link, unanswered.
     pub in_flight: u64,
     /// Written and never answered.
@@ -126,6 +128,8 @@ pub struct Trace {
     pub expires_at: u64,
     /// Which plugin version decided where it goes, and why.
     pub why_here: WhyHere,
+    /// What it was to cost; nothing where no biller was asked.
+    pub price: Option<Price>,
     /// What it waits for, and until when; nothing once it has ended.
     pub why_late: Option<String>,
     /// Everything that happened to it, oldest first.
@@ -151,6 +155,21 @@ pub struct WhyHere {
     pub verdict: String,
     /// The leg in use.
     pub leg: Option<usize>,
+}
+
+/// What a message was to cost. What became of it is among the steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Price {
+    /// The plugin that said so.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// Its note.
+    pub note: Option<String>,
+    /// The ledger account that pays; nothing where it was free.
+    pub account: Option<String>,
+    /// Millionths of the house's currency.
+    pub amount: u64,
 }
 
 /// `POST /v1/explain`: a message that is not sent.

@@ -125,6 +125,15 @@ impl Shelf {
         self.slots.load().get(name).filter(|slot| slot.0.load().is_some()).cloned()
     }
 
+    /// The same for one that had the place before, and keeps it while there is no such table. `None`: there is one, and its
+    /// file could not be read at the start.
+    #[must_use]
+    pub fn promised(&self, name: &str) -> Option<Slot> {
+        let _exchange = self.exchange.lock();
+        let slot = self.slots.load().get(name).cloned();
+        slot.or_else(|| self.damaged.iter().all(|(damaged, _)| damaged != name).then(|| self.slot(name)))
+    }
+
     /// All tables, by name.
     #[must_use]
     pub fn list(&self) -> Vec<(String, TableInfo)> {

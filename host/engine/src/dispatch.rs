@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::peer::{Brake, InFlight};
-use crate::resolving::{Subscription, needs_subscriber};
+use crate::resolving::Subscription;
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Command, Handed, Output};
@@ -47,15 +47,9 @@ impl Engine {
                 self.end(now, slot, FinalState::Expired, None, out);
                 continue;
             }
-            let Some(message) = self.slab[slot].message.clone() else {
+            if self.slab[slot].message.is_none() {
                 self.load_head(index, priority, slot, out);
                 break Brake::Loading;
-            };
-            if needs_subscriber(&message, self.slab[slot].leg) {
-                self.peers[index].lanes[priority].pop(&mut self.slab, slot);
-                self.peers[index].queued -= 1;
-                self.resolve_first(now, slot, &message, out);
-                continue;
             }
             if let Some(bucket) = &mut self.peers[index].bucket
                 && let Err(until) = bucket.take(now.mono)

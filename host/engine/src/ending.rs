@@ -200,9 +200,10 @@ impl Engine {
             self.mark(peer);
             // At its time it came into its queue unseen.
             if queued
-                && let Some(message) = self.slab[slot].message.clone()
-                && needs_subscriber(&message, self.slab[slot].leg)
+                && let Some(message) = &self.slab[slot].message
+                && needs_subscriber(message, self.slab[slot].leg)
             {
+                let message = message.clone();
                 let slot = self.leave_queue(slot);
                 self.resolve_first(now, slot, &message, out);
             }

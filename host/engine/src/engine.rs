@@ -293,9 +293,10 @@ impl Engine {
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
                 self.deciding.forget_alert(id);
-                if let Some(message) = self.slab[slot].message.clone()
-                    && needs_subscriber(&message, self.slab[slot].leg)
+                if let Some(message) = &self.slab[slot].message
+                    && needs_subscriber(message, self.slab[slot].leg)
                 {
+                    let message = message.clone();
                     self.resolve_first(now, slot, &message, out);
                     return;
                 }

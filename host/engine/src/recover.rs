@@ -50,8 +50,12 @@ impl Engine {
                 },
                 Some(Waiting::Queued) => self.arrive(now, slot, &message, out),
                 Some(Waiting::Deferred { until }) => {
-                    let last = self.slab[slot].side.as_ref().and_then(|side| side.steps.last());
-                    if last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. })) {
+                    let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
+                    let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
+                    let scheduled = message.scheduled.is_some_and(|at| at > now.wall);
+                    if last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }))
+                        && !scheduled
+                    {
                         self.index_alert(slot, &message);
                     }
                     self.defer(slot, now.moment_of(until));

@@ -53,7 +53,7 @@ pub(crate) struct Resolving {
     known: Subscribers,
     /// Numbers to be asked about, in order. One without an answer stands here, in `asked` or in `later`.
     queue: VecDeque<AddressBytes>,
-    /// Questions without an answer; also where nobody waits any more.
+    /// Numbers with a question under way; they stay until it is answered, also where nobody waits any more.
     asked: HashSet<AddressBytes>,
     /// Numbers that are to be asked about again, and when.
     later: BTreeSet<(Moment, AddressBytes)>,
@@ -149,9 +149,7 @@ impl Resolving {
                 self.make_ready(&number);
             }
             None => {
-                if !self.asked.contains(&number) {
-                    self.queue.push_back(number.clone());
-                }
+                self.queue.push_back(number.clone());
                 let waiting = SmallVec::from_slice(&[id]);
                 self.numbers.insert(number, Number { waiting, ..Number::default() });
             }
@@ -169,8 +167,10 @@ pub(crate) fn number_on_leg(message: &Message, leg: u8) -> AddressBytes {
     without_plus(&addresses_on_leg(message, leg).1.value)
 }
 
+/// Plus signs in front are left out: all of them, so that doing it twice changes nothing and a question is known by its
+/// answer.
 pub(crate) fn without_plus(number: &[u8]) -> AddressBytes {
-    AddressBytes::from_slice(number.strip_prefix(b"+").unwrap_or(number))
+    number.iter().copied().skip_while(|octet| *octet == b'+').collect()
 }
 
 /// Whether a leg is closed to a message as long as nobody knows the subscriber.

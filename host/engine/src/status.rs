@@ -18,6 +18,8 @@ pub struct PeerStatus {
     pub queued: u64,
     /// Messages waiting for their next attempt or schedule.
     pub deferred: u64,
+    /// Messages waiting for their subscriber to be found; where that is, decides whether they stay with this peer.
+    pub resolving: u64,
     /// Messages in doubt.
     pub uncertain: u64,
     /// Messages waiting for a receipt.
@@ -95,7 +97,13 @@ impl Engine {
             .iter()
             .filter(|peer| {
                 peer.configured
-                    || peer.queued + peer.deferred + peer.uncertain + peer.awaiting + peer.in_flight > 0
+                    || peer.queued
+                        + peer.deferred
+                        + peer.resolving
+                        + peer.uncertain
+                        + peer.awaiting
+                        + peer.in_flight
+                        > 0
             })
             .map(|peer| {
                 let oldest = (0..Priority::LEVELS)
@@ -111,6 +119,7 @@ impl Engine {
                     configured: peer.configured,
                     queued: peer.queued,
                     deferred: peer.deferred,
+                    resolving: peer.resolving,
                     uncertain: peer.uncertain,
                     awaiting_receipt: peer.awaiting,
                     in_flight: peer.in_flight,

@@ -176,7 +176,7 @@ pub struct BindingRecord {
     /// How it came to be live.
     #[serde(default)]
     pub how: How,
-    /// Why it was taken back by itself; such a chain is never gone back to by itself.
+    /// Why it was taken back by itself; such a chain is not gone back to any more. Who wants it all the same activates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condemned: Option<String>,
 }
@@ -214,7 +214,7 @@ pub struct HookEvent {
     /// When.
     pub at: Timestamp,
     /// What, in a word: `activated`, `candidate`, `candidate-ended`, `candidate-faulty`, `promoted`, `rolled-back`,
-    /// `rolled-back-by-itself`, `faulty`.
+    /// `rolled-back-by-itself`, `faulty` (it serves on: there is nothing to go back to; told once a minute), `unbound`.
     pub kind: String,
     /// The rest.
     pub what: String,

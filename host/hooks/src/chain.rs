@@ -72,6 +72,12 @@ impl<W: World> Chain<W> {
         Ended::Nobody { last: self.0.last().cloned(), fault: passed }
     }
 
+    /// Makes ready for as many calls at a time as another chain had.
+    pub(crate) fn warm_as(&self, other: &Self) {
+        let most = other.0.iter().map(|one| one.most_at_a_time()).max().unwrap_or_default();
+        self.0.iter().for_each(|one| one.warm(most));
+    }
+
     /// Whether a generation is part of it.
     pub(crate) fn has(&self, generation: &Arc<Generation<W>>) -> bool {
         self.0.iter().any(|one| Arc::ptr_eq(one, generation))

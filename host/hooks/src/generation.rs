@@ -13,6 +13,7 @@ use bytes::Bytes;
 use model::{DecidedBy, Directory, PeerId, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
@@ -22,6 +23,9 @@ const ROW: usize = 64;
 /// How long a plugin may read its policy document, where its calls may not take longer anyway.
 const CONFIGURATION: Duration = Duration::from_secs(5);
 
+/// How long it may take to make instances for calls that are to come.
+const WARMING: Duration = Duration::from_secs(2);
+
 /// Octets that one host call or answer of a running plugin may hand over: 255 legs with names and addresses and a note stay
 /// far below it, and so does an answer from the web.
 const HANDED_OVER: usize = 2 << 20;
@@ -29,6 +33,18 @@ const HANDED_OVER: usize = 2 << 20;
 pub(crate) struct Instance<W: World> {
     pub(crate) store: Store<State>,
     pub(crate) guest: W::Guest,
+}
+
+/// What a generation is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To serve.
+    Serve,
+    /// To serve as it did before: after a restart, or because there is a way back to it. A table that it had and that is
+    /// gone from the shelf is empty for it, as it was for those that ran all the while.
+    ServeAgain,
+    /// To be asked and not used: it counts and keeps for itself.
+    Aside,
 }
 
 /// What generations of all hooks have around them.
@@ -40,6 +56,20 @@ pub(crate) struct Surroundings {
     pub(crate) home: Option<PeerId>,
 }
 
+/// Instances that wait for a call.
+struct Idle<W: World> {
+    waiting: Vec<Instance<W>>,
+    /// So many waited at most: as many calls ran at a time.
+    most: usize,
+}
+
+impl<W: World> Idle<W> {
+    fn push(&mut self, instance: Instance<W>) {
+        self.waiting.push(instance);
+        self.most = self.most.max(self.waiting.len());
+    }
+}
+
 pub(crate) struct Generation<W: World> {
     pub(crate) binding: Binding,
     pub(crate) by: Arc<DecidedBy>,
@@ -49,26 +79,27 @@ pub(crate) struct Generation<W: World> {
     pre: W::Pre,
     engine: wasmtime::Engine,
     tables: Arc<Tables>,
-    idle: Mutex<Vec<Instance<W>>>,
+    idle: Mutex<Idle<W>>,
+    /// It is kept for a quick way back: one instance is enough.
+    resting: AtomicBool,
     counts: AtomicCounts,
     /// Why it had too many faults.
     condemned: Mutex<Option<String>>,
 }
 
 impl<W: World> Generation<W> {
-    /// Brings a binding to life: instantiate, configure, try out. Nothing is live yet. `aside` is for candidates in shadow:
-    /// what it counts, it counts for itself.
+    /// Brings a binding to life: instantiate, configure, try out. Nothing is live yet.
     pub(crate) fn start(
         runtime: &Runtime,
         kept: &Kept,
         binding: Binding,
         around: Surroundings,
-        aside: bool,
+        purpose: Purpose,
     ) -> Result<Self, HookError> {
         let pre = W::pre(runtime, &kept.component, kept.wit)
             .map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(DecidedBy { plugin: binding.plugin.clone(), version: binding.version.clone() });
-        let label = Arc::new(Label::new(&binding, aside, &around.powers)?);
+        let label = Arc::new(Label::new(&binding, purpose, &around.powers)?);
         let generation = Self {
             tables: Arc::new(Tables::new(binding.table_rows)),
             binding,
@@ -78,7 +109,8 @@ impl<W: World> Generation<W> {
             label,
             pre,
             engine: runtime.engine.clone(),
-            idle: Mutex::default(),
+            idle: Mutex::new(Idle { waiting: Vec::new(), most: 0 }),
+            resting: AtomicBool::new(false),
             counts: AtomicCounts::default(),
             condemned: Mutex::default(),
         };
@@ -95,7 +127,7 @@ impl<W: World> Generation<W> {
         };
         generation.arm(&mut first, Timestamp(0));
         // It may share its counters with one that is live: what it is tried out with is no traffic.
-        first.store.data_mut().seen = Seen::nowhere();
+        first.store.data_mut().seen = Seen::Nowhere;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
@@ -197,7 +229,7 @@ impl<W: World> Generation<W> {
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
     ) -> Result<A, Fault> {
         let warm = match self.binding.instance {
-            InstanceUse::Warm => self.idle.lock().pop(),
+            InstanceUse::Warm => self.idle.lock().waiting.pop(),
             InstanceUse::PerCall => None,
         };
         let mut instance = match warm {
@@ -218,9 +250,41 @@ impl<W: World> Generation<W> {
         if self.binding.instance == InstanceUse::Warm {
             state.body = Bytes::new();
             state.destination = Digits::NONE;
-            self.idle.lock().push(instance);
+            let mut idle = self.idle.lock();
+            if idle.waiting.is_empty() || !self.resting.load(Relaxed) {
+                idle.push(instance);
+            }
         }
         answer
+    }
+
+    /// It is not asked any more, unless it is gone back to: its instances are others' to have, but for one.
+    pub(crate) fn rest(&self) {
+        self.resting.store(true, Relaxed);
+        self.idle.lock().waiting.truncate(1);
+    }
+
+    /// How many calls ran at a time, at most.
+    pub(crate) fn most_at_a_time(&self) -> usize {
+        self.idle.lock().most
+    }
+
+    /// Makes instances until so many wait, while the house has room and it does not take too long: whoever calls first is
+    /// not to wait until its document is read.
+    pub(crate) fn warm(&self, wanted: usize) {
+        if self.binding.instance == InstanceUse::PerCall {
+            return;
+        }
+        let begun = Instant::now();
+        while self.idle.lock().waiting.len() < wanted && begun.elapsed() < WARMING {
+            let Ok(instance) = self.instance() else { return };
+            self.idle.lock().push(instance);
+        }
+    }
+
+    /// It is asked again.
+    pub(crate) fn wake(&self) {
+        self.resting.store(false, Relaxed);
     }
 
     /// Whether the log may be told of this plugin now: its faults and its own lines have one budget.

@@ -182,7 +182,7 @@ impl Hooks {
         at!(self, hook, slot => slot.unbind(now))
     }
 
-    /// Goes back to what was live before.
+    /// Goes back to what was live before; what was taken back by itself is passed over.
     ///
     /// # Errors
     /// When there is nothing, or it does not start any more.

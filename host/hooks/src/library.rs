@@ -180,6 +180,9 @@ impl Library {
         let folder = self.folder.join("components");
         let mut found = Vec::new();
         for plugin in std::fs::read_dir(&folder).map_err(HookError::storage(&folder))?.flatten() {
+            if !plugin.path().is_dir() {
+                continue;
+            }
             let name = plugin.file_name().to_string_lossy().into_owned();
             for file in std::fs::read_dir(plugin.path()).map_err(HookError::storage(&folder))?.flatten() {
                 let path = file.path();

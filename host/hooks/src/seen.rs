@@ -46,6 +46,8 @@ pub(crate) enum Seen {
     Off,
     /// They are given, but nothing is changed: somebody only wants to know.
     Looking,
+    /// The plugin is only tried out: whatever it counts is counted nowhere.
+    Nowhere,
     /// They are written down.
     Recording {
         record: Vec<u8>,
@@ -114,11 +116,6 @@ impl Seen {
         Self::replay(record, true)
     }
 
-    /// For a plugin that is only tried out: whatever it counts is counted nowhere.
-    pub(crate) fn nowhere() -> Self {
-        Self::replaying(&[])
-    }
-
     fn replay(record: &[u8], beside: bool) -> Self {
         let given = |(kind, key, answer): (u8, &[u8], &[u8])| Given {
             kind,
@@ -131,7 +128,7 @@ impl Seen {
     /// As it was before the first answer, for a question that is put to somebody else. Not for a replay.
     pub(crate) fn again(&self) -> Self {
         match self {
-            Self::Off | Self::Replaying(_) => Self::Off,
+            Self::Off | Self::Nowhere | Self::Replaying(_) => Self::Off,
             Self::Looking => Self::Looking,
             Self::Recording { .. } => Self::recording(),
         }
@@ -140,7 +137,7 @@ impl Seen {
     /// The answer on record; `None` when there is no record, or nothing in it.
     pub(crate) fn recall(&mut self, asked: Asked, key: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
-            Self::Off | Self::Looking => None,
+            Self::Off | Self::Looking | Self::Nowhere => None,
             // What stands still does so although the world goes on: otherwise a replay could not tell the answers apart.
             Self::Recording { record, .. } if asked.stands_still() => {
                 let wanted = joined(key);
@@ -174,8 +171,13 @@ impl Seen {
                 Counting::Yes
             }
             Self::Looking => Counting::AsIf,
-            Self::Replaying(_) => Counting::No,
+            Self::Nowhere | Self::Replaying(_) => Counting::No,
         }
+    }
+
+    /// Whether there is a past to be repeated: what moves and is not on record is not to be had then.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self, Self::Replaying(replay) if !replay.beside)
     }
 
     /// Writes an answer down, if answers are.

@@ -82,12 +82,15 @@ impl<W: World> Drop for Shadow<W> {
     }
 }
 
+/// What was answered and what would have been; how often, and samples.
+type Groups = BTreeMap<(String, String), (u64, Vec<String>)>;
+
 #[derive(Default)]
 struct Compared {
     compared: AtomicU64,
     same: AtomicU64,
     skipped: AtomicU64,
-    groups: Mutex<BTreeMap<(String, String), (u64, Vec<String>)>>,
+    groups: Mutex<Groups>,
 }
 
 impl<W: World> Shadow<W> {

@@ -5,7 +5,7 @@ use crate::binding::{Binding, BindingRecord, CandidateRecord, HookEvent, How, On
 use crate::capabilities::shadow_space;
 use crate::chain::{Chain, Ended};
 use crate::counts::Counts;
-use crate::generation::{Generation, Surroundings};
+use crate::generation::{Generation, Purpose, Surroundings};
 use crate::library::{Library, write_whole};
 use crate::runtime::Runtime;
 use crate::seen::Seen;
@@ -19,9 +19,14 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// How many chains and events are kept.
 const HISTORY: usize = 200;
+
+/// The kind of event of what is faulty and serves on, and how long nothing more is told of it.
+const FAULTY: &str = "faulty";
+const BETWEEN_FAULTY: Duration = Duration::from_secs(60);
 
 /// What a slot needs to bring bindings to life.
 pub(crate) struct Means {
@@ -161,12 +166,13 @@ impl<W: World> Slot<W> {
         };
         let record = slot.live.load().record.clone();
         if !record.chain.is_empty() {
-            let chain = slot.start(&record.chain, &[], false)?;
+            let chain = slot.start(&record.chain, &[], Purpose::ServeAgain)?;
             slot.live.store(Arc::new(Live { record, chain, candidate: None }));
         }
         let candidate = slot.book.lock().candidate.clone();
         if let Some(record) = candidate
-            && let Err(error) = slot.candidate(record).map(|candidate| slot.set_candidate(candidate))
+            && let Err(error) =
+                slot.candidate(record, Purpose::ServeAgain).map(|candidate| slot.set_candidate(candidate))
         {
             // The live chain matters more than what was on trial.
             let why = format!("it does not start any more: {error}");
@@ -184,7 +190,7 @@ impl<W: World> Slot<W> {
         &self,
         bindings: &[Binding],
         running: &[Arc<Generation<W>>],
-        aside: bool,
+        purpose: Purpose,
     ) -> Result<Chain<W>, HookError> {
         if bindings.is_empty() {
             return Err(HookError::EmptyChain);
@@ -212,14 +218,14 @@ impl<W: World> Slot<W> {
                 });
             }
             let around = means.around.clone();
-            Generation::start(&means.runtime, &kept, binding.clone(), around, aside).map(Arc::new)
+            Generation::start(&means.runtime, &kept, binding.clone(), around, purpose).map(Arc::new)
         });
         Ok(Chain(generations.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// A chain that serves nobody: for replays and harnesses.
     pub(crate) fn trial(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        self.start(bindings, &[], true)
+        self.start(bindings, &[], Purpose::Aside)
     }
 
     fn expect(&self, expected: Option<u64>) -> Result<(), HookError> {
@@ -243,7 +249,8 @@ impl<W: World> Slot<W> {
     ) -> Result<BindingRecord, HookError> {
         let _changing = self.changing.lock();
         self.expect(expected)?;
-        let chain = self.start(&bindings, &[], false)?;
+        let chain = self.start(&bindings, &[], Purpose::Serve)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, bindings, chain, How::Activated, None)
     }
 
@@ -297,8 +304,11 @@ impl<W: World> Slot<W> {
         if let Some(tried) = tried {
             self.forget_shadow(&tried.record);
         }
-        let new = Live { record: record.clone(), chain, candidate };
-        let old = self.live.swap(Arc::new(new));
+        chain.0.iter().for_each(|one| one.wake());
+        let new = Arc::new(Live { record: record.clone(), chain, candidate });
+        let old = self.live.swap(new.clone());
+        let tried = |one| new.candidate.as_ref().is_some_and(|candidate| candidate.chain.has(one));
+        old.chain.0.iter().filter(|one| !new.chain.has(one) && !tried(one)).for_each(|one| one.rest());
         *self.before.lock() = Some((old.record.chain.clone(), old.chain.clone()));
         Ok(record)
     }
@@ -334,6 +344,7 @@ impl<W: World> Slot<W> {
             other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
         };
         let chain = self.warm_or_started(&target)?;
+        chain.warm_as(&self.live.load().chain);
         self.exchange(now, target, chain, How::RolledBack, None)
     }
 
@@ -347,7 +358,7 @@ impl<W: World> Slot<W> {
             Some((warm, chain)) if warm == bindings && chain.0.iter().all(|one| !one.watch.tripped()) => {
                 Ok(chain)
             }
-            _ => self.start(bindings, &[], false),
+            _ => self.start(bindings, &[], Purpose::ServeAgain),
         }
     }
 
@@ -371,7 +382,7 @@ impl<W: World> Slot<W> {
         if let Some(before) = &before {
             self.forget_shadow(&before.record);
         }
-        let candidate = self.candidate(record.clone())?;
+        let candidate = self.candidate(record.clone(), Purpose::Serve)?;
         let names: Vec<String> =
             record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
         let how = match trying {
@@ -386,13 +397,14 @@ impl<W: World> Slot<W> {
         Ok(record)
     }
 
-    /// Brings a candidate to life.
-    fn candidate(&self, record: CandidateRecord) -> Result<Candidate<W>, HookError> {
+    /// Brings a candidate to life; `purpose` is that of a canary.
+    fn candidate(&self, record: CandidateRecord, purpose: Purpose) -> Result<Candidate<W>, HookError> {
         let live = self.live.load_full();
         let aside = record.trying == Trying::Shadow;
         // What is unchanged in the chain is shared with it; in shadow nothing is, since counters are apart.
         let running = if aside { &[][..] } else { &live.chain.0[..] };
-        let chain = self.start(&record.chain, running, aside)?;
+        let purpose = if aside { Purpose::Aside } else { purpose };
+        let chain = self.start(&record.chain, running, purpose)?;
         let shadow = if aside {
             let directory = self.means.around.directory.clone();
             let started = Shadow::start(chain.clone(), directory, self.means.alarm.clone());
@@ -448,8 +460,9 @@ impl<W: World> Slot<W> {
         let chain = match candidate.record.trying {
             Trying::Canary { .. } => candidate.chain.clone(),
             // In shadow it counted for itself.
-            Trying::Shadow => self.start(&bindings, &[], false)?,
+            Trying::Shadow => self.start(&bindings, &[], Purpose::Serve)?,
         };
+        chain.warm_as(&live.chain);
         self.exchange(now, bindings, chain, How::Promoted, None)
     }
 
@@ -481,7 +494,11 @@ impl<W: World> Slot<W> {
                 self.exchange(now, target, chain, How::RolledBackByItself, Some(why.clone()))
             });
             match done {
-                Ok(_) => return log_outcome::<W>("rolled back by itself", &why, Ok(())),
+                Ok(_) => {
+                    log_outcome::<W>("rolled back by itself", &why, Ok(()));
+                    // This could not wait for it; whoever calls next need not.
+                    return self.live.load().chain.warm_as(&live.chain);
+                }
                 // The one before it may still start.
                 Err(error) => {
                     tracing::error!(hook = W::HOOK.name(), %error, "no way back");
@@ -494,7 +511,14 @@ impl<W: World> Slot<W> {
             None => "there is nothing to go back to".to_owned(),
             Some(error) => format!("there is nothing to go back to that works: {error}"),
         };
-        let done = self.write(|book| add_event(book, now, "faulty", format!("{why}; {end}")));
+        // It may be so at every call from now on: it is told once a minute, and other events stay to be seen.
+        let told = self.book.lock().events.last().is_some_and(|last| {
+            last.kind == FAULTY && last.what.starts_with(&named(&faulty.by)) && now - last.at < BETWEEN_FAULTY
+        });
+        let done = match told {
+            true => Ok(()),
+            false => self.write(|book| add_event(book, now, FAULTY, format!("{why}; {end}"))),
+        };
         log_outcome::<W>("faulty, and nothing to go back to", &why, done);
     }
 
@@ -588,8 +612,11 @@ fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {
 
 /// Why it is taken back, in words.
 fn why<W: World>(faulty: &Generation<W>) -> String {
-    let DecidedBy { plugin, version } = &*faulty.by;
-    format!("{plugin} {version}: {}", faulty.condemnation().unwrap_or_default())
+    format!("{}: {}", named(&faulty.by), faulty.condemnation().unwrap_or_default())
+}
+
+fn named(by: &DecidedBy) -> String {
+    format!("{} {}", by.plugin, by.version)
 }
 
 impl Book {

@@ -58,13 +58,11 @@ pub(crate) fn serve<T: Ambient + 'static>(linker: &mut Linker<T>, component: &Co
         let mut instance = linker.instance(import)?;
         for (name, item) in items.exports(&engine) {
             match item.ty {
-                ComponentItem::ComponentFunc(_) => {
-                    if !define(&mut instance, interface, name)? {
-                        let what = format!("{interface}#{name}");
-                        instance.func_new(name, move |_, _, _, _| {
-                            bail!("{what} is not there: a plugin has no files, no sockets and no other world")
-                        })?;
-                    }
+                ComponentItem::ComponentFunc(_) if !define(&mut instance, interface, name)? => {
+                    let what = format!("{interface}#{name}");
+                    instance.func_new(name, move |_, _, _, _| {
+                        bail!("{what} is not there: a plugin has no files, no sockets and no other world")
+                    })?;
                 }
                 // The same resource comes again under its name in each interface that uses it.
                 ComponentItem::Resource(_) => instance.resource(name, resource(name), |_, _| Ok(()))?,

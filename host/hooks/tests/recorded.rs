@@ -4,7 +4,7 @@
 
 mod support;
 
-use hooks::{Binding, OnFault, PeerState, Tolerance, Tried};
+use hooks::{Binding, OnFault, PeerState, Tolerance, Tried, Trying};
 use model::{Hook, Message, RejectReason, Routed, Timestamp, Verdict};
 use std::time::Duration;
 use support::{House, NOW, everything_to, message, patient, peers};
@@ -206,4 +206,19 @@ fn who_only_wants_to_know_counts_nothing() {
     assert_eq!(entries, [1], "the self-check's number is not among them: {spaces:?}");
     let window = Duration::from_secs(60);
     assert_eq!(house.counters.sum("test_asker", "asked", "8613012345678", window, NOW), 2);
+}
+
+#[test]
+fn what_a_canary_saw_that_failed_is_not_the_live_chains() {
+    let house = house();
+    let live = patient(house.binding("test_asker", "to north 1"));
+    house.hooks.activate(Hook::Router, NOW, vec![live.clone()], None).unwrap();
+    let canary = Binding { policy: "to nowhere 2".to_owned(), ..live.clone() };
+    let all = Trying::Canary { share: 10_000 };
+    house.hooks.try_out(Hook::Router, NOW, all, vec![canary], None).unwrap();
+    let routed = house.hooks.route(&asked(), NOW);
+    let note = routed.note.as_deref().unwrap();
+    assert!(note.starts_with("north queued 7, counted 3"), "{note}");
+    let tried = replay(&house, &[live], routed.seen.as_deref());
+    assert_eq!((tried.note.as_deref(), tried.missing), (Some(note), None));
 }

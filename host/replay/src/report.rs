@@ -78,7 +78,8 @@ pub struct Group {
 /// One message of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
-    /// Its id.
+    /// Its id; in JSON the text that submitters know, as everywhere in the API.
+    #[serde(with = "as_text")]
     pub id: MessageId,
     /// When it was accepted, milliseconds since the Unix epoch.
     pub accepted_at: Timestamp,
@@ -141,4 +142,18 @@ pub struct Sums {
     pub old: u64,
     /// As it would be.
     pub new: u64,
+}
+
+mod as_text {
+    use model::MessageId;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(id: &MessageId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(id)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<MessageId, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
 }

@@ -174,6 +174,13 @@ impl Switchyard {
                 verdict: self.verdict_words(&routed.verdict),
                 leg: None,
             },
+            price: routed.quote.as_ref().map(|quote| view::Price {
+                plugin: quote.by.plugin.clone(),
+                version: quote.by.version.clone(),
+                note: quote.note.as_deref().map(str::to_owned),
+                account: quote.charge.as_ref().map(|charge| charge.account.to_string()),
+                amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
+            }),
             why_late: None,
             steps: vec![view::Step { at: message.accepted_at.0, what: self.step_words(&StepKind::Accepted) }],
             peer_ids: Vec::new(),
@@ -284,12 +291,13 @@ impl Switchyard {
         let history = self.history.as_ref().ok_or_else(nowhere)?;
         let record = history.get(id).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
         let record = record.ok_or_else(nowhere)?;
-        let steps: Value = record
+        let mut told: Value = record
             .trace
             .as_ref()
             .and_then(|trace| serde_json::from_str(trace.get()).ok())
-            .map_or(Value::Null, |trace: Value| trace["steps"].clone());
-        let steps = steps.as_array().into_iter().flatten().map(|step| {
+            .unwrap_or_default();
+        let price = serde_json::from_value(told["price"].take()).ok();
+        let steps = told["steps"].as_array().into_iter().flatten().map(|step| {
             let at = step["at"].as_u64().unwrap_or(0);
             let mut what = step["step"].as_str().unwrap_or_default().replace('_', " ");
             for (name, value) in step.as_object().into_iter().flatten() {
@@ -317,6 +325,7 @@ impl Switchyard {
                 verdict: format!("archived; went by {}", record.peer),
                 leg: None,
             },
+            price,
             why_late: None,
             steps: steps.collect(),
             peer_ids: record.peer_message_id.clone().into_iter().collect(),
@@ -360,6 +369,7 @@ impl Switchyard {
             for (doing, count) in [
                 ("queued", peer.queued),
                 ("deferred", peer.deferred),
+                ("resolving", peer.resolving),
                 ("in-flight", peer.in_flight),
                 ("uncertain", peer.uncertain),
                 ("awaiting-receipt", peer.awaiting_receipt),
@@ -422,6 +432,7 @@ impl Appliance for Switchyard {
             configured: peer.configured,
             queued: peer.queued,
             deferred: peer.deferred,
+            resolving: peer.resolving,
             in_flight: peer.in_flight,
             uncertain: peer.uncertain,
             awaiting_receipt: peer.awaiting_receipt,
@@ -563,6 +574,15 @@ impl Appliance for Switchyard {
             "after the house's own rules: {}{note}",
             self.verdict_words(&message.routed.verdict)
         ));
+        if let Some(quote) = &message.routed.quote {
+            let by = format!("biller {} {}", quote.by.plugin, quote.by.version);
+            let price = match &quote.charge {
+                Some(charge) => format!("{} millionths, of ledger account {}", charge.amount, charge.account),
+                None => "free".to_owned(),
+            };
+            let note = quote.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+            steps.push(format!("{by}: {price}{note}"));
+        }
         let mut answer = match &message.routed.verdict {
             Verdict::Forward(_) | Verdict::Hold(_) => "accepted".to_owned(),
             Verdict::Reject(reason) => format!("refused: {reason}"),

@@ -147,6 +147,61 @@ impl Switchyard {
                 }
             }
         }
+        for hook in Hook::ALL {
+            let Some(candidate) = self.routing.hooks.state(hook).candidate else { continue };
+            let mut put = |mode, outcome, count: u64| {
+                page.put(&metrics::CANDIDATE, &[hook.name(), mode, outcome], count as f64);
+            };
+            match candidate.comparison {
+                Some(comparison) => {
+                    put("shadow", "same", comparison.same);
+                    put("shadow", "different", comparison.different);
+                    put("shadow", "skipped", comparison.skipped);
+                }
+                None => {
+                    put("canary", "asked", candidate.asked);
+                    put("canary", "failed", candidate.failed);
+                    put("canary", "passed", candidate.passed);
+                }
+            }
+        }
+        for (table, info) in self.shelf.list() {
+            page.put(&metrics::TABLE_ROWS, &[&table], info.rows as f64);
+        }
+        self.write_engine_metrics(page);
+    }
+
+    /// What the engine tells of what plugins decide.
+    fn write_engine_metrics(&self, page: &mut Page) {
+        let look = self.core.look(|engine, _| {
+            let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
+            let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
+            (engine.resolving(), engine.deciding(), money)
+        });
+        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = look else { return };
+        for (what, count) in [
+            ("numbers", resolving.numbers),
+            ("messages", resolving.messages),
+            ("questions", resolving.in_flight),
+            ("cached", resolving.cached),
+        ] {
+            page.put(&metrics::RESOLVING, &[what], count as f64);
+        }
+        page.put(&metrics::RESOLVER_QUESTIONS, &[], resolving.questions as f64);
+        page.put(&metrics::RESOLVER_HITS, &[], resolving.hits as f64);
+        page.put(&metrics::DECIDING, &[], deciding as f64);
+        for (account, balance) in &accounts {
+            for (what, amount) in [
+                ("balance", balance.balance as f64),
+                ("reserved", balance.reserved as f64),
+                ("captured", balance.captured as f64),
+                ("funded", balance.funded as f64),
+            ] {
+                page.put(&metrics::LEDGER, &[account, what], amount);
+            }
+        }
+        page.put(&metrics::UNPAID, &[], unpaid as f64);
+        page.put(&metrics::UNSETTLED, &[], unsettled as f64);
     }
 }
 

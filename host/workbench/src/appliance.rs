@@ -27,9 +27,12 @@ pub struct At {
 pub struct Bound {
     /// NAME@VERSION, or the component's file: NAME.wasm.
     plugin: String,
-    /// The policy document.
+    /// The policy document; otherwise the one that is live for this plugin, or an empty one.
     #[arg(long)]
     policy: Option<PathBuf>,
+    /// Its place among the live routers, from 0, instead of an earlier version of it; otherwise it is alone.
+    #[arg(long)]
+    position: Option<usize>,
     /// Anything else in the binding, as KEY=VALUE: on-fault=reject, deadline-ms=50, grants.kv=4096,
     /// grants.tables=["subscribers"] …
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -75,14 +78,16 @@ impl Bound {
     /// The binding, in the API's words.
     pub(crate) fn json(&self) -> Result<Map<String, Value>, WorkbenchError> {
         let (plugin, version) = named(&self.plugin)?;
-        let policy = match &self.policy {
-            Some(path) => std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?,
-            None => String::new(),
-        };
         let mut binding = Map::new();
         binding.insert("plugin".to_owned(), plugin.into());
         binding.insert("version".to_owned(), version.into());
-        binding.insert("policy".to_owned(), policy.into());
+        if let Some(path) = &self.policy {
+            let policy = std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?;
+            binding.insert("policy".to_owned(), policy.into());
+        }
+        if let Some(position) = self.position {
+            binding.insert("position".to_owned(), position.into());
+        }
         for setting in &self.settings {
             set(&mut binding, setting)?;
         }
@@ -147,15 +152,7 @@ impl Appliance {
         read(&url, request.header("content-type", "application/wasm").send(&octets[..]))
     }
 
-    pub(crate) fn activate(
-        &self,
-        hook: Hook,
-        mut binding: Map<String, Value>,
-        position: Option<usize>,
-    ) -> Result<Value, WorkbenchError> {
-        if let Some(position) = position {
-            binding.insert("position".to_owned(), position.into());
-        }
+    pub(crate) fn activate(&self, hook: Hook, binding: Map<String, Value>) -> Result<Value, WorkbenchError> {
         self.post(&format!("/v1/hooks/{}/activate", hook.name()), &Value::Object(binding))
     }
 

@@ -85,9 +85,6 @@ pub enum Command {
         /// What is to serve it.
         #[command(flatten)]
         bound: Bound,
-        /// Its place in the chain of routers, from 0; otherwise it takes the place of its own earlier version.
-        #[arg(long)]
-        position: Option<usize>,
         /// Which appliance.
         #[command(flatten)]
         at: At,
@@ -239,9 +236,7 @@ impl Command {
                 let name = name.map_or_else(|| stem(&file), Ok)?;
                 Ok(shown(&at.reach()?.push(&file, &name)?))
             }
-            Self::Activate { hook, bound, position, at } => {
-                Ok(shown(&at.reach()?.activate(hook, bound.json()?, position)?))
-            }
+            Self::Activate { hook, bound, at } => Ok(shown(&at.reach()?.activate(hook, bound.json()?)?)),
             Self::Shadow { hook, bound, at } => {
                 Ok(shown(&at.reach()?.candidate(hook, bound.json()?, None)?))
             }

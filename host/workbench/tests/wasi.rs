@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex};
 use support::{passes, plugin, root, run};
 
 fn guest(name: &str) -> PathBuf {
-    root().join("plugins/test-guests").join(name)
+    root().join("plugins/wasi-guests").join(name)
 }
 
 #[test]
 fn a_guest_in_python_finds_nothing() {
-    passes(&guest("ambient-python"), &guest("ambient-python").join("cases.toml"));
+    passes(&guest("python"), &guest("python").join("cases.toml"));
 }
 
 #[test]
 fn a_guest_in_javascript_finds_nothing() {
-    passes(&guest("ambient-js"), &guest("ambient-js").join("cases.toml"));
+    passes(&guest("js"), &guest("js").join("cases.toml"));
 }
 
 struct Nowhere;
@@ -47,7 +47,7 @@ struct House {
 impl House {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        run(plugin().arg("build").arg(guest("ambient-python"))).unwrap();
+        run(plugin().arg("build").arg(guest("python"))).unwrap();
         let shelf = Arc::new(Shelf::open(&folder.path().join("tables"), ShelfOptions::default()).unwrap());
         let powers = Powers {
             board: Arc::new(Board::default()),
@@ -61,7 +61,7 @@ impl House {
         let options = HooksOptions { instances: 8, ..HooksOptions::default() };
         let directory = Arc::new(ArcSwap::from_pointee(Directory::new()));
         let hooks = Hooks::open(&folder.path().join("plugins"), options, directory, powers).unwrap();
-        let octets = std::fs::read(guest("ambient-python").join("test-ambient-python.wasm")).unwrap();
+        let octets = std::fs::read(guest("python").join("test-ambient-python.wasm")).unwrap();
         let version = hooks.upload("guest", &octets, None).unwrap().version;
         Self { hooks, version, _folder: folder }
     }

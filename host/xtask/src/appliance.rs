@@ -166,6 +166,12 @@ impl Blueprint {
         Ok(self)
     }
 
+    /// How long a message is held whose router failed; after [`Blueprint::router`].
+    pub fn hold(&mut self, time: &str) -> &mut Self {
+        self.router.push_str(&format!("hold = {time:?}\n"));
+        self
+    }
+
     /// Where the listener will be.
     pub fn smpp(&self) -> SocketAddr {
         loopback(self.smpp)
@@ -401,16 +407,19 @@ impl Appliance {
 
     /// Asks its HTTP server: status and body.
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<(u16, String)> {
-        self.request_with(method, path, body, None)
+        self.send(method, path, body, &[])
     }
 
-    fn request_with(
-        &self,
-        method: &str,
-        path: &str,
-        body: &[u8],
-        header: Option<(&str, &str)>,
-    ) -> Result<(u16, String)> {
+    /// A balance operation on a ledger account, under a key of the caller's: status and body.
+    pub fn ledger(&self, account: &str, key: &str, operation: &Value) -> Result<(u16, Value)> {
+        let headers = [("idempotency-key", key)];
+        let body = operation.to_string();
+        let (status, text) =
+            self.send("POST", &format!("/v1/ledger/{account}"), body.as_bytes(), &headers)?;
+        Ok((status, serde_json::from_str(&text).with_context(|| format!("{status}: {text:.200}"))?))
+    }
+
+    fn send(&self, method: &str, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<(u16, String)> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(30)))
@@ -420,8 +429,8 @@ impl Appliance {
             .method(method)
             .uri(format!("http://{}{path}", self.blueprint.http()))
             .header("authorization", format!("Bearer {}", self.token()?));
-        if let Some((name, value)) = header {
-            request = request.header(name, value);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
         let mut answer = agent
@@ -438,16 +447,6 @@ impl Appliance {
             return Ok(Value::Null);
         }
         serde_json::from_str(&text).with_context(|| format!("{method} {path} gave no JSON: {text:.200}"))
-    }
-
-    /// An operation on a ledger account, done once for its key. `what` is `fund` or `credit`.
-    pub fn ledger(&self, account: &str, key: &str, what: &str, amount: i64) -> Result<()> {
-        let body = serde_json::json!({ what: amount, "reason": "for a test" }).to_string();
-        let path = format!("/v1/ledger/{account}");
-        let (status, text) =
-            self.request_with("POST", &path, body.as_bytes(), Some(("idempotency-key", key)))?;
-        ensure!(status < 300, "POST {path}: {status} {text}");
-        Ok(())
     }
 
     /// GET.

@@ -65,7 +65,8 @@ impl Policy {
             return Resolution { answer: Answer::TryLater(None), note };
         }
         let serving = serving.filter(|peer| !peer.is_empty()).map(str::to_owned);
-        Resolution { answer: Answer::Found { imsi: imsi.to_owned(), serving, valid: self.valid }, note: None }
+        let answer = Answer::Found { imsi: imsi.to_owned(), serving, valid: self.valid };
+        Resolution { answer, note: Some(format!("in table {}", self.table)) }
     }
 }
 

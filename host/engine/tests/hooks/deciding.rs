@@ -3,7 +3,8 @@ use engine::{Brake, Doing, Event, PeerSettings, Settings, Waiting};
 use model::{
     AddressBytes, ErrorClass, FinalState, Hook, Leg, MessageId, Next, NextStep, Outcome, PeerAdvice, PeerId,
     ReceiptRequest,
-    StepKind::{self, AwaitingAlert, Decided, Deferred, NextLeg, Refused, Responded, Submitted},
+    StepKind::{self, AwaitingAlert, Decided, Deferred, NextLeg, Refused, Replaced, Responded, Submitted},
+    Text,
 };
 use std::time::Duration;
 
@@ -117,6 +118,17 @@ fn what_waits_for_a_subscriber_is_tried_when_he_is_heard_of_or_in_time() {
             let id = asked_about(&mut house, ErrorClass::Absent);
             decide(&mut house, Some(&next(NextStep::AwaitAlert(Duration::from_secs(600)))));
             assert_eq!(due_in(&house, id), Duration::from_secs(600));
+            let replace = Event::Replace {
+                origin: ACCOUNT,
+                id,
+                source: model::Address::new(0, 1, b"10655"),
+                text: Text { octets: "new".into(), ..Text::default() },
+                scheduled: None,
+                expires_at: None,
+                receipts: ReceiptRequest::NONE,
+                reply: REPLY,
+            };
+            house.run([replace]);
             if crash {
                 house.crash();
                 house.link_up(FIRST, 1);
@@ -141,6 +153,7 @@ fn what_waits_for_a_subscriber_is_tried_when_he_is_heard_of_or_in_time() {
                         Refused { .. },
                         Decided { .. },
                         AwaitingAlert { .. },
+                        Replaced,
                         Submitted { .. },
                         Responded { .. }
                     ]

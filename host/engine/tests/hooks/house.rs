@@ -36,6 +36,8 @@ pub(crate) struct House {
     pub(crate) answers: Vec<Answer>,
     /// How many messages were asked for at a time.
     pub(crate) loads: Vec<usize>,
+    /// The disk is slow: what is read back stays here.
+    pub(crate) held: Option<Vec<Event>>,
 }
 
 impl House {
@@ -54,6 +56,7 @@ impl House {
             sent: Vec::new(),
             answers: Vec::new(),
             loads: Vec::new(),
+            held: None,
         };
         house.boot();
         house
@@ -151,7 +154,13 @@ impl House {
                 other => panic!("{other:?} was not to be expected"),
             }
         }
-        events
+        match &mut self.held {
+            Some(held) => {
+                held.append(&mut events);
+                Vec::new()
+            }
+            None => events,
+        }
     }
 
     /// Links have the number of their peer.

@@ -69,6 +69,18 @@ fn one_question_serves_all_that_wait_and_the_answer_those_that_come_later() {
 }
 
 #[test]
+fn whatever_stands_for_a_number_is_asked_about_and_answered() {
+    let mut house = house(|_| {});
+    for odd in ["", "+", "++49", "+49+", "ACME", "\u{0}", "a number that is longer than 22 octets"] {
+        house.submit(message(odd, vec![subscriber_leg(FIRST)])).unwrap();
+    }
+    // An empty number is one, however many plus signs it has.
+    assert_eq!(house.questions.len(), 6);
+    house.answer_all(&found("7"));
+    assert_eq!((house.sent.len(), house.engine.resolving().in_flight), (7, 0));
+}
+
+#[test]
 fn the_answer_may_name_the_peer_that_serves_the_subscriber() {
     let mut house = house(|_| {});
     let serving = |peer| Subscriber::Found { imsi: imsi("262011234567890"), peer, valid: None };
@@ -79,7 +91,7 @@ fn the_answer_may_name_the_peer_that_serves_the_subscriber() {
         for _ in ["asked", "remembered"] {
             house.submit(message(number, vec![subscriber_leg(FIRST)])).unwrap();
             house.answer_all(&serving(peer));
-            assert_eq!(house.sent.last().unwrap().0, to, "{peer:?}");
+            assert_eq!(house.sent.pop().unwrap().0, to, "{peer:?}");
         }
     }
 }
@@ -332,6 +344,9 @@ fn a_resolver_is_exchanged_while_five_thousand_wait() {
 fn without_a_resolver_such_legs_fail_and_say_so() {
     let hooks = |resolver| Event::Hooks { resolver, delivery_policy: false, biller: false };
     let mut house = house(|_| {});
+    house.submit(message("3", vec![subscriber_leg(FIRST)])).unwrap();
+    house.answer_all(&found("7"));
+    house.outcome_of_all(&ACCEPTED);
     let waiting: Vec<MessageId> = ["1", "2", "2"]
         .map(|number| house.submit(message(number, vec![subscriber_leg(FIRST), Leg::to(SECOND)])).unwrap())
         .to_vec();
@@ -348,8 +363,44 @@ fn without_a_resolver_such_legs_fail_and_say_so() {
     assert!(waiting.iter().all(|id| house.finished[id].state == FinalState::Relayed));
     house.questions.clear();
     house.run([hooks(true)]);
-    house.submit(message("1", vec![subscriber_leg(FIRST)])).unwrap();
-    assert_eq!(house.questions.len(), 1, "nothing of it is remembered");
+    for number in ["1", "3"] {
+        house.submit(message(number, vec![subscriber_leg(FIRST)])).unwrap();
+    }
+    assert_eq!(house.questions.len(), 2, "nothing of before is remembered");
+}
+
+#[test]
+fn nobody_overtakes_those_that_are_still_being_read_back() {
+    let mut house = house(|settings| settings.body_cache = 0);
+    let accept =
+        |_| Event::Accept { message: Box::new(message("1", vec![subscriber_leg(FIRST)])), reply: REPLY };
+    house.run((0..3_000).map(accept));
+    house.held = Some(Vec::new());
+    house.answer_all(&found("7"));
+    house.run([accept(0)]);
+    assert_eq!((house.loads.iter().sum::<usize>(), house.sent.len()), (1024, 0));
+    let read = house.held.take().unwrap();
+    house.run(read);
+    assert_eq!(house.sent.len(), 3_001);
+    assert!(house.sent.is_sorted_by_key(|(_, message, _)| message.id));
+}
+
+#[test]
+fn a_resolver_that_comes_back_in_time_is_asked_for_those_that_are_still_there() {
+    let hooks = |resolver| Event::Hooks { resolver, delivery_policy: false, biller: false };
+    let mut house = house(|settings| settings.body_cache = 0);
+    let accept =
+        |_| Event::Accept { message: Box::new(message("1", vec![subscriber_leg(FIRST)])), reply: REPLY };
+    house.run((0..3_000).map(accept));
+    house.held = Some(Vec::new());
+    house.run([hooks(false)]);
+    house.questions.clear();
+    house.run([hooks(true)]);
+    let read = house.held.take().unwrap();
+    house.run(read);
+    assert_eq!((house.questions.len(), house.finished.len()), (1, 0));
+    house.answer_all(&found("7"));
+    assert_eq!(house.sent.len(), 3_000);
 }
 
 #[test]

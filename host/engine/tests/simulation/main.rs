@@ -130,7 +130,7 @@ fn money_is_conserved_over_crashes() {
 #[test]
 fn plugins_of_every_mood_lose_nothing() {
     for body_cache in [0, 1 << 20] {
-        run(Plan { plugins: true, body_cache, ..CALM }, 200);
+        run(Plan { plugins: true, body_cache, ..CALM }, 120);
     }
 }
 
@@ -139,8 +139,8 @@ fn plugins_of_every_mood_lose_nothing_over_crashes() {
     for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
         for body_cache in [0, 1 << 20] {
             let plan = Plan { plugins: true, money: true, crashes: true, uncertainty, body_cache, ..CALM };
-            run(plan, 120);
-            run(Plan { drops: true, silence: true, ..plan }, 120);
+            run(plan, 60);
+            run(Plan { drops: true, silence: true, ..plan }, 60);
         }
     }
 }

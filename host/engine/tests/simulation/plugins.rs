@@ -83,7 +83,7 @@ impl Plugins {
     }
 
     /// A crash from here on leaves the built-in schedule.
-    pub(crate) fn to_decide(&mut self, message: &Message, attempt: Attempt, disk: &Disk) {
+    pub(crate) fn asked_to_decide(&mut self, message: &Message, attempt: Attempt, disk: &Disk) {
         let id = message.id;
         assert!(self.policy && message.kind == Kind::Text, "{id:?}: nobody is to be asked");
         assert!(self.asked.insert((id, attempt.number)), "{id:?} is asked about twice: {attempt:?}");

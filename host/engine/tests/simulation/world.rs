@@ -272,7 +272,7 @@ impl World {
                 Command::Settle { settlements } => self.till.told(settlements),
                 Command::Resolve { msisdn } => self.plugins.asked_about(msisdn),
                 Command::Decide { message, attempt } => {
-                    self.plugins.to_decide(&message, attempt, &self.disk);
+                    self.plugins.asked_to_decide(&message, attempt, &self.disk);
                 }
                 Command::Load { ids } => self.loads.extend(ids),
                 Command::Reroute { message } => self.routes.push(message),
@@ -659,7 +659,9 @@ impl World {
             let next =
                 self.engine.deadline().map_or(1_000, |at| at.0.saturating_sub(self.mono).clamp(1, 60_000));
             let quiet = self.on_links.is_empty() && self.loads.is_empty() && self.routes.is_empty();
-            let next = if quiet { next.max(10_000) } else { next };
+            // Some numbers are never answered: what waits for them waits until its validity ends.
+            let longest = if self.plan.plugins { 60_000 } else { 10_000 };
+            let next = if quiet { next.max(longest) } else { next };
             self.mono += next;
             self.wall += next;
         }

@@ -47,7 +47,7 @@ impl Native {
                 .decided(Verdict::Reject(RejectReason::Prohibited), format!("prefix {prefix} is refused"));
         }
         if let Some((name, peer)) = &self.sender
-            && message.source.value == *name
+            && message.source.value[..] == name[..]
         {
             let name = String::from_utf8_lossy(name);
             return self.decided(Verdict::Forward(vec![Leg::to(*peer)]), format!("sender {name}"));

@@ -13,7 +13,7 @@ impl Ambient for State {
         if !self.label.grants.random {
             return None;
         }
-        if matches!(self.seen, crate::seen::Seen::Replaying { .. }) {
+        if self.seen.repeats() {
             return self.seen.recall(Asked::Random, &[]).as_deref().and_then(number);
         }
         match getrandom::u64() {

@@ -6,17 +6,8 @@ use std::time::Duration;
 /// The windows that make sense, in milliseconds.
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
 
-/// Octets that a counter's name or key may have; what is longer is cut.
-const OCTETS: usize = 256;
-
-fn cut(text: &str) -> &str {
-    let end = (0..=OCTETS.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
-}
-
 impl State {
     fn count(&mut self, name: &str, key: &str, amount: Option<u32>, window: u64) -> u64 {
-        let (name, key) = (cut(name), cut(key));
         let window_octets = window.to_le_bytes();
         let added = amount.unwrap_or(0).to_le_bytes();
         let plugin = self.label.plugin.clone();

@@ -1,5 +1,6 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::log::{Host, Level};
+use crate::generation::short;
 
 /// Lines per call, and octets per line; what is over is left out, so that a talkative plugin fills no disk.
 pub(crate) const LINES: u32 = 16;
@@ -15,7 +16,7 @@ impl State {
         let Some(left_out) = self.label.lines.take(crate::hooks::wall()) else { return };
         self.log_lines -= 1;
         let (plugin, version) = (&*self.label.plugin, &*self.label.version);
-        let text: String = text.chars().filter(|c| !c.is_control()).take(OCTETS).collect();
+        let text = short(text.chars().filter(|c| !c.is_control()).take(OCTETS).collect(), OCTETS);
         match level {
             Level::Debug => tracing::debug!(plugin, version, left_out, text, "plugin says"),
             Level::Info => tracing::info!(plugin, version, left_out, text, "plugin says"),

@@ -12,6 +12,7 @@ pub(crate) mod peers;
 mod previous;
 pub(crate) mod tables;
 
+use crate::generation::Purpose;
 use crate::seen::Seen;
 use crate::{Binding, HookError};
 use bytes::Bytes;
@@ -51,6 +52,8 @@ pub(crate) struct Label {
     /// What it keeps: the plugin's, or its own over the plugin's while it is tried out.
     pub(crate) values: Arc<dyn Values>,
     pub(crate) lines: Arc<LogBudget>,
+    /// It has served before, with the tables that it opens.
+    pub(crate) had_tables: bool,
 }
 
 /// The name of the counters of a plugin that is only tried out.
@@ -59,7 +62,8 @@ pub(crate) fn shadow_space(plugin: &str) -> String {
 }
 
 impl Label {
-    pub(crate) fn new(binding: &Binding, aside: bool, powers: &Powers) -> Result<Self, HookError> {
+    pub(crate) fn new(binding: &Binding, purpose: Purpose, powers: &Powers) -> Result<Self, HookError> {
+        let aside = purpose == Purpose::Aside;
         let grants = &binding.grants;
         let places = grants
             .http
@@ -82,6 +86,7 @@ impl Label {
             places: capabilities::Grants { places, limits },
             values,
             lines: powers.lines.of(&binding.plugin),
+            had_tables: purpose == Purpose::ServeAgain,
         })
     }
 
@@ -139,7 +144,7 @@ impl State {
             fetches: 0,
             may_fetch: false,
             // Until it is configured: it has nothing to count yet.
-            seen: Seen::nowhere(),
+            seen: Seen::Nowhere,
             sequence: 0,
         }
     }

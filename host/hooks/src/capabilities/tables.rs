@@ -115,6 +115,9 @@ impl Tables {
     }
 
     fn define(&self, name: String, rows: &[Row]) -> Result<u32, String> {
+        if name.len() > NAME {
+            return Err(format!("a table's name of {} octets: at most {NAME}", name.len()));
+        }
         let mut tables = self.tables.write();
         // Every instance is configured with the same document: the first one fills the table, the others find it.
         let own = |(known, handle): &(String, Handle)| *known == name && matches!(handle, Handle::Own(_));
@@ -185,6 +188,9 @@ impl Tables {
     }
 }
 
+/// Octets of the name of a plugin's own table.
+const NAME: usize = 256;
+
 /// Tables that one plugin may have handles for.
 const HANDLES: usize = 64;
 
@@ -218,7 +224,9 @@ impl Host for State {
         if let Some(index) = self.tables.opened(&name) {
             return Ok(index);
         }
-        match self.powers.shelf.place(&name) {
+        let shelf = &self.powers.shelf;
+        let place = if self.label.had_tables { shelf.promised(&name) } else { shelf.place(&name) };
+        match place {
             Some(place) => self.tables.open(name, place),
             None => Err(format!("there is no table {name:?}: upload it with PUT /v1/tables/{name}")),
         }

@@ -50,14 +50,10 @@ impl Fetch for Offline {
 
 /// What plugins are given in tests.
 pub fn powers(folder: &Path) -> Powers {
-    powers_with(folder, Arc::new(Counters::new(CounterOptions::default())))
-}
-
-fn powers_with(folder: &Path, counters: Arc<Counters>) -> Powers {
     let shelf = Arc::new(Shelf::open(&folder.join("tables"), ShelfOptions::default()).unwrap());
     Powers {
         board: Arc::new(Board::default()),
-        counters,
+        counters: Arc::new(Counters::new(CounterOptions::default())),
         values: Arc::new(MemoryValues::default()),
         fetch: Arc::new(Offline),
         hlr: Arc::new(TableHlr::new(shelf.clone())),
@@ -70,6 +66,9 @@ pub struct House {
     pub hooks: Arc<Hooks>,
     pub counters: Arc<Counters>,
     pub board: Arc<Board>,
+    pub shelf: Arc<Shelf>,
+    pub values: Arc<MemoryValues>,
+    fetch: Arc<dyn Fetch>,
     options: HooksOptions,
     pub directory: Arc<ArcSwap<Directory>>,
     pub folder: TempDir,
@@ -103,15 +102,28 @@ impl House {
     }
 
     pub fn with(options: HooksOptions) -> Self {
-        Self::open(tempfile::tempdir().unwrap(), options)
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline))
     }
 
-    fn open(folder: TempDir, options: HooksOptions) -> Self {
-        let counters = Arc::new(Counters::default());
-        let powers = powers_with(folder.path(), counters.clone());
-        let board = powers.board.clone();
-        let hooks = Hooks::open(folder.path(), options.clone(), directory(), powers).unwrap();
-        Self { hooks, counters, board, options, directory: directory(), folder }
+    /// With a way out.
+    pub fn online(fetch: Arc<dyn Fetch>) -> Self {
+        Self::online_with(options(), fetch)
+    }
+
+    pub fn online_with(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch)
+    }
+
+    fn open(
+        folder: TempDir,
+        options: HooksOptions,
+        values: Arc<MemoryValues>,
+        fetch: Arc<dyn Fetch>,
+    ) -> Self {
+        let own = Powers { values: values.clone(), fetch: fetch.clone(), ..powers(folder.path()) };
+        let (counters, board, shelf) = (own.counters.clone(), own.board.clone(), own.shelf.clone());
+        let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
+        Self { hooks, counters, board, shelf, values, fetch, options, directory: directory(), folder }
     }
 
     /// The same folder, opened anew.
@@ -121,11 +133,11 @@ impl House {
     }
 
     pub fn restart_with(self, options: HooksOptions) -> Self {
-        let Self { hooks, folder, .. } = self;
+        let Self { hooks, folder, values, fetch, .. } = self;
         let gone = Arc::downgrade(&hooks);
         drop(hooks);
         until("the old house is gone", || gone.strong_count() == 0);
-        Self::open(folder, options)
+        Self::open(folder, options, values, fetch)
     }
 
     /// Uploads a guest, and binds it to a policy document.

@@ -12,12 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A leg in words, and with all that is compared.
 type Leg = (u8, String, u64, Option<Address>, Option<Address>);
 
+/// A leg: peer, share in lowest terms, rewrites.
+type PlainLeg = (String, (u64, u64), Option<Address>, Option<Address>);
+
 /// A verdict as it is shown, and as it is compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Plain {
     words: String,
-    /// Of each rank: peer, share in lowest terms, rewrites.
-    legs: Vec<Vec<(String, (u64, u64), Option<Address>, Option<Address>)>>,
+    /// Of each rank.
+    legs: Vec<Vec<PlainLeg>>,
     at: Option<u64>,
 }
 

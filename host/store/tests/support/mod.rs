@@ -86,7 +86,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 fn routed() -> impl Strategy<Value = Routed> {
     let word = "\\PC{0,64}";
-    let seen = option::of(octets(90).prop_map(|octets| octets.into_boxed_slice()));
+    let seen = option::of(octets(90).prop_map(Vec::into_boxed_slice));
     (verdict(), word, "[0-9a-f]{12}", option::of("\\PC{0,200}"), option::of(quote()), seen).prop_map(
         |(verdict, plugin, version, note, quote, seen)| Routed {
             verdict,

@@ -35,6 +35,8 @@ pub struct SourceOptions {
     pub length: usize,
     /// Begin of the destination; ten digits follow.
     pub prefix: String,
+    /// How many different destinations there are; `None`: about as many as messages.
+    pub destinations: Option<u64>,
     /// Messages among them that go elsewhere.
     pub aside: Option<Aside>,
     /// Whether to ask for receipts.
@@ -68,6 +70,7 @@ impl SourceOptions {
             count: None,
             length: 100,
             prefix: "861".to_owned(),
+            destinations: None,
             aside: None,
             receipts: false,
             reconnect: false,
@@ -185,8 +188,13 @@ struct Connection {
 
 impl Connection {
     fn new(options: SourceOptions, lane: usize, tally: Arc<Tally>, stop: Arc<Stop>, quit: Arc<Stop>) -> Self {
-        let template =
-            |prefix: &str| SubmitTemplate::new("10655", prefix, lane, options.length, options.receipts);
+        let template = |prefix: &str| {
+            let template = SubmitTemplate::new("10655", prefix, lane, options.length, options.receipts);
+            match options.destinations {
+                Some(destinations) => template.spread(destinations),
+                None => template,
+            }
+        };
         let aside = options.aside.as_ref().map(|aside| template(&aside.prefix));
         let template = template(&options.prefix);
         let slots = vec![FREE; (options.window * 4).next_power_of_two()];

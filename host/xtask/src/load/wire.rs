@@ -90,6 +90,8 @@ pub(crate) struct SubmitTemplate {
     octets: Vec<u8>,
     destination: usize,
     number: usize,
+    /// How many different destinations there are.
+    spread: u64,
 }
 
 impl SubmitTemplate {
@@ -114,12 +116,18 @@ impl SubmitTemplate {
         body.extend_from_slice(&text);
         let mut octets = Vec::new();
         put(&mut octets, SUBMIT_SM, 0, 0, &body);
-        Self { octets, destination, number }
+        Self { octets, destination, number, spread: 1_000_003 }
+    }
+
+    /// The same to only so many different destinations.
+    pub(crate) fn spread(mut self, destinations: u64) -> Self {
+        self.spread = destinations.max(1);
+        self
     }
 
     /// Appends the message of this number.
     pub(crate) fn write(&mut self, sequence: u32, number: u64, out: &mut Vec<u8>) {
-        self.write_to(sequence, number % 1_000_003, number, out);
+        self.write_to(sequence, number % self.spread, number, out);
     }
 
     /// The same, to a destination that ends in these digits.

@@ -32,7 +32,7 @@ impl Policy {
             .and_then(seconds)
             .map(|seconds| Duration::from_secs(seconds.min(LONGEST)))
             .or(self.valid);
-        Resolution { answer: Answer::Found { imsi, serving, valid }, note: None }
+        Resolution { answer: Answer::Found { imsi, serving, valid }, note: Some(format!("status {status}")) }
     }
 
     /// What becomes of a question that got no reply.

@@ -25,10 +25,8 @@ impl Router for Guest {
     fn route(&self, message: &Message) -> Decision {
         let queued = peers::state(&self.peer).map_or(0, |state| state.queued);
         let now = clock::now();
-        let counted = (0..self.times)
-            .map(|_| counters::add("asked", &message.destination.value, 1, WINDOW))
-            .last()
-            .unwrap_or_default();
+        let counted =
+            (0..self.times).fold(0, |_, _| counters::add("asked", &message.destination.value, 1, WINDOW));
         let decision = if self.passes { pass() } else { forward(vec![leg(&self.peer)]) };
         decision.because(format!("{} queued {queued}, counted {counted}, at {now}", self.peer))
     }

@@ -8,8 +8,7 @@ struct Guest(String);
 impl Guest {
     fn ask(&self) -> Result<u16, String> {
         let url = self.0.clone();
-        let request =
-            http::Request { method: "POST".to_owned(), url, headers: Vec::new(), body: Vec::new() };
+        let request = http::Request { method: "POST".to_owned(), url, headers: Vec::new(), body: Vec::new() };
         http::fetch(&request).map(|response| response.status).map_err(|failure| format!("{failure:?}"))
     }
 }

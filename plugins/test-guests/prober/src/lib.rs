@@ -30,8 +30,12 @@ fn text(found: Option<String>) -> String {
 }
 
 fn fetch(method: &str, url: &str) -> String {
-    let request =
-        http::Request { method: method.to_owned(), url: url.to_owned(), headers: Vec::new(), body: Vec::new() };
+    let request = http::Request {
+        method: method.to_owned(),
+        url: url.to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+    };
     match http::fetch(&request) {
         Ok(response) => format!("{} {}", response.status, response.body.len()),
         Err(failure) => format!("{failure:?}"),
@@ -61,7 +65,8 @@ impl Guest {
             ["fetch", method, url] => fetch(method, url),
             ["hlr", key] => match hlr::look_up(key) {
                 Ok(found) => format!("{} at {}", found.imsi, text(found.serving)),
-                Err(failure) => format!("{failure:?}"),
+                Err(hlr::Failure::Unknown) => "unknown".to_owned(),
+                Err(hlr::Failure::Unreachable) => "unreachable".to_owned(),
             },
             ["log", lines] => {
                 for line in 0..number(lines) {

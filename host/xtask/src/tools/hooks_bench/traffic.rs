@@ -165,8 +165,11 @@ fn with_all(place: &Place, guests: &Guests) -> Result<Line> {
     )?;
     line.bind("delivery-policy", "retry-ladder", guests, &guests.policy("retries.toml")?, &nothing)?;
     line.bind("biller", "prepaid", guests, &guests.policy("prices.toml")?, &nothing)?;
-    line.appliance.ledger("load", "open", "credit", 0)?;
-    line.appliance.ledger("load", "fund", "fund", i64::try_from(PRICE * MOST as u64)?)?;
+    for (key, what, amount) in [("open", "credit", 0), ("fund", "fund", PRICE * MOST as u64)] {
+        let operation = json!({ what: amount, "reason": "for a benchmark" });
+        let (status, said) = line.appliance.ledger("load", key, &operation)?;
+        ensure!(status < 300, "{key}: {status} {said}");
+    }
     Ok(line)
 }
 

@@ -1,0 +1,221 @@
+//! Messages for subscribers who have to be found first: while a resolver is exchanged, hangs, or does not know them.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
+use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::{Directory, PATIENCE, Raw, Stage, bind, steps, until};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Numbers of 861 are at home, others are not.
+const HOME: &str = "[[route]]\nprefix = \"861\"\nhome = true\nnote = \"at home\"\n\n\
+                    [default]\nlegs = [{ peer = \"upstream\" }]\n";
+
+/// Questions that the resolver is asked at a time.
+const THREADS: usize = 8;
+
+/// The account `acme`, and the peer `upstream`, to which home belongs.
+fn blueprint(stage: &Stage, upstream: &Sink) -> Result<Blueprint> {
+    let mut blueprint = stage.blueprint()?;
+    blueprint
+        .router(&stage.guest("prefix_router"), HOME)?
+        .account("acme", "window = 1000")
+        .peer("upstream", upstream.address(), "receipts = false\nuncertain = \"send-again\"")
+        .tables("[home]\npeer = \"upstream\"\n")
+        .tables(&format!("[plugins]\nresolver-threads = {THREADS}\n"));
+    Ok(blueprint)
+}
+
+/// Submits so many messages to so many numbers; all are accepted.
+fn submit(appliance: &Appliance, tally: &Arc<Tally>, prefix: &str, count: u64, numbers: u64) -> Result<()> {
+    let options = SourceOptions {
+        count: Some(count),
+        destinations: Some(numbers),
+        prefix: prefix.to_owned(),
+        ..SourceOptions::new(appliance.smpp(), "acme", PASSWORD)
+    };
+    let report = Source::start(&options, tally)?.join()?;
+    ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
+    Ok(())
+}
+
+/// The trace of a message, once it is in this state.
+fn in_state(appliance: &Appliance, id: &str, state: &str) -> Result<Value> {
+    appliance.wait_until(PATIENCE, &format!("/v1/messages/{id}"), |trace| trace["state"] == state)
+}
+
+/// How many messages wait for a resolver, as the queues say.
+fn resolving(appliance: &Appliance) -> Result<u64> {
+    let queues = appliance.get("/v1/queues")?;
+    let queues = queues.as_array().context("no queues")?;
+    Ok(queues.iter().filter_map(|queue| queue["resolving"].as_u64()).sum())
+}
+
+#[test]
+fn a_resolver_is_exchanged_while_5000_messages_wait_on_it() -> Result<()> {
+    const MESSAGES: u64 = 5_000;
+    const NUMBERS: u64 = 500;
+    let (stage, directory) = (Stage::new()?, Directory::start()?);
+    directory.shut("old");
+    directory.shut("new");
+    let tally = Arc::new(Tally::new(MESSAGES as usize + 2));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = blueprint(&stage, &sink)?.start()?;
+    let component = stage.component("http_resolver")?;
+    let grants = json!({ "grants": { "http": [directory.place()], "http-timeout-ms": 60_000 } });
+    let make_live = |component: &[u8], way: &str| {
+        bind(&appliance, "resolver", "http-resolver", component, &directory.document(way), &grants)
+    };
+    let old = make_live(&component, "old")?;
+
+    // One number before all others, and one behind them; so the old version is asked about the one, and the new one
+    // about the other.
+    let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    let refused = |status: u32| anyhow::anyhow!("refused: {status:#x}");
+    let first = probe.submit(MESSAGES)?.map_err(refused)?;
+    until("the first question", || Ok(directory.asked_by("old") == 1))?;
+    submit(&appliance, &tally, "861", MESSAGES, NUMBERS)?;
+    until("as many questions as may be open", || Ok(directory.asked_by("old") == THREADS))?;
+    let last = probe.submit(MESSAGES + 1)?.map_err(refused)?;
+    assert_eq!(resolving(&appliance)?, MESSAGES + 2);
+    let metrics = appliance.metrics()?;
+    let numbers = metrics.iter().find(|(name, _)| name == "switchyard_resolving{what=\"numbers\"}");
+    assert_eq!(numbers.map(|(_, count)| *count), Some((NUMBERS + 2) as f64));
+    let waiting = in_state(&appliance, &first, "resolving")?;
+    assert_eq!(steps(&waiting).last(), Some(&"waiting for the subscriber behind the number to be found"));
+
+    let new = make_live(&xtask::guest::variant(&component, "another"), "new")?;
+    assert_ne!(old, new);
+    assert_eq!((tally.arrived_so_far(), resolving(&appliance)?), (0, MESSAGES + 2));
+    directory.open("new");
+    directory.open("old");
+    until("all arrive", || Ok(tally.arrived_so_far() == MESSAGES + 2))?;
+
+    let asked = directory.asked_about();
+    assert_eq!(asked.len() as u64, NUMBERS + 2);
+    assert!(asked.values().all(|times| *times == 1), "asked twice: {asked:?}");
+    assert_eq!(directory.asked_by("old"), THREADS);
+    for (id, version) in [(&first, &old), (&last, &new)] {
+        let trace = in_state(&appliance, id, "relayed")?;
+        let words = format!("decided by http-resolver {version} (resolver): status 200");
+        let trace = steps(&trace);
+        assert!(trace.contains(&words.as_str()), "{trace:#?}");
+        assert!(trace.contains(&"subscriber found, at upstream"), "{trace:#?}");
+    }
+    assert_eq!(appliance.metric("switchyard_resolver_questions_total")?, (NUMBERS + 2) as f64);
+    assert_eq!(resolving(&appliance)?, 0);
+    let (status, _) = appliance.stop()?;
+    assert!(status.success());
+    sink.stop()?;
+    let sums = tally.accounts();
+    assert_eq!((sums.missing, sums.duplicates, sums.strangers), (0, 0, 0), "{sums:?}");
+    Ok(())
+}
+
+/// Submits a message to home that is valid for two seconds (SMPP 3.4 §7.1.1); gives its id.
+fn submit_short_lived(appliance: &Appliance) -> Result<String> {
+    let mut esme = Raw::connect(appliance.smpp())?;
+    assert_eq!(esme.bind("acme", PASSWORD)?, 0);
+    let addresses: [&[u8]; 2] = [b"\x00\x01\x0110655\x00", b"\x01\x018619999999999\x00"];
+    let rest: [&[u8]; 2] = [b"\x00\x00\x00\x00000000000002000R\x00", b"\0\0\0\0\x05short"];
+    esme.send_pdu(4, 2, &[addresses.concat(), rest.concat()].concat())?;
+    let (id, status, _, body) = esme.receive()?;
+    assert_eq!((id, status), (0x8000_0004, 0));
+    Ok(String::from_utf8_lossy(body.strip_suffix(&[0]).unwrap_or(&body)).into_owned())
+}
+
+#[test]
+fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Result<()> {
+    const WAITING: u64 = 200;
+    const NUMBERS: u64 = 40;
+    const LAST: u64 = 9_999;
+    let (stage, directory) = (Stage::new()?, Directory::start()?);
+    directory.shut("silent");
+    let tally = Arc::new(Tally::new(10_000));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = blueprint(&stage, &sink)?.start()?;
+    let component = stage.component("http_resolver")?;
+    let grants = json!({ "grants": { "http": [directory.place()], "http-timeout-ms": 200 } });
+    bind(&appliance, "resolver", "http-resolver", &component, &directory.document("silent"), &grants)?;
+
+    submit(&appliance, &tally, "861", WAITING, NUMBERS)?;
+    let short = submit_short_lived(&appliance)?;
+    until("questions that are asked again", || {
+        Ok(directory.asked_about().values().filter(|times| **times > 1).count() > 0)
+    })?;
+    submit(&appliance, &tally, "49", 2_000, 1_000)?;
+    until("the others arrive", || Ok(tally.arrived_so_far() == 2_000))?;
+    let trace = in_state(&appliance, &short, "expired")?;
+    assert_eq!(steps(&trace).last(), Some(&"ended: expired"), "{trace:#}");
+    appliance.wait_until(PATIENCE, "/v1/status", |status| status["waiting"] == WAITING)?;
+    // One more: that it is answered says that all that was before it is on disk.
+    let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    ensure!(probe.submit(LAST)?.is_ok());
+    assert_eq!(resolving(&appliance)?, WAITING + 1);
+
+    let appliance = appliance.kill()?.start()?;
+    assert_eq!(appliance.logged("recovered", "messages"), Some(WAITING + 1));
+    submit(&appliance, &tally, "49", 500, 100)?;
+    until("the others arrive after the kill", || Ok(tally.arrived_so_far() == 2_500))?;
+    assert_eq!(resolving(&appliance)?, WAITING + 1);
+
+    bind(&appliance, "resolver", "http-resolver", &component, &directory.document("prompt"), &grants)?;
+    until("all arrive", || Ok(tally.arrived_so_far() == 2_500 + WAITING + 1))?;
+    assert_eq!(directory.asked_by("prompt") as u64, NUMBERS + 1);
+    let (status, _) = appliance.stop()?;
+    assert!(status.success());
+    sink.stop()?;
+    let sums = tally.accounts();
+    assert_eq!((sums.missing, sums.duplicates, sums.strangers), (0, 0, 0), "{sums:?}");
+    Ok(())
+}
+
+#[test]
+fn subscribers_of_a_table_are_reached_where_they_are_and_unknown_ones_are_reported() -> Result<()> {
+    let stage = Stage::new()?;
+    let tally = Arc::new(Tally::new(100));
+    let upstream = Sink::start(SinkOptions::default(), &tally)?;
+    let north = Sink::start(SinkOptions::default(), &tally)?;
+    let mut blueprint = blueprint(&stage, &upstream)?;
+    blueprint.peer("north", north.address(), "receipts = false");
+    let appliance = blueprint.start()?;
+    let rows = "key,value\n8610000000000,\"001010000000000,north\"\n8610000000001,001010000000001\n";
+    appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
+    let policy = "table = \"hlr\"\nunknown-valid = \"0s\"\n";
+    let grants = json!({ "grants": { "tables": ["hlr"] } });
+    let component = stage.component("table_resolver")?;
+    let version = bind(&appliance, "resolver", "table-resolver", &component, policy, &grants)?;
+
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", true)?;
+    let mut submit = |number| -> Result<String> {
+        esme.submit(number)?.map_err(|status| anyhow::anyhow!("message {number}: {status:#x}"))
+    };
+    let decided = |note: &str| format!("decided by table-resolver {version} (resolver): {note} hlr");
+    for (number, peer) in [(0, "north"), (1, "upstream")] {
+        let trace = in_state(&appliance, &submit(number)?, "relayed")?;
+        let steps = steps(&trace);
+        assert!(steps.contains(&decided("in table").as_str()), "{steps:#?}");
+        assert!(steps.contains(&format!("subscriber found, at {peer}").as_str()), "{steps:#?}");
+    }
+    assert_eq!((north.messages_so_far(), upstream.messages_so_far()), (1, 1));
+
+    let unknown = submit(2)?;
+    let trace = in_state(&appliance, &unknown, "failed")?;
+    let unknown_steps = steps(&trace);
+    assert!(unknown_steps.contains(&decided("not in table").as_str()), "{unknown_steps:#?}");
+    assert!(unknown_steps.contains(&"no such subscriber"), "{unknown_steps:#?}");
+    assert_eq!(unknown_steps.last(), Some(&"ended: failed, error 1"));
+
+    // From now on the number is somebody's.
+    let rows = "8610000000002,001010000000002\n";
+    appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
+    in_state(&appliance, &submit(2)?, "relayed")?;
+    assert_eq!(upstream.messages_so_far(), 2);
+
+    // Three that were taken, and the one that was not.
+    esme.wait_for_delivered(4, PATIENCE)?;
+    let receipt = esme.delivered.iter().find(|text| text.contains(&format!("id:{unknown} ")));
+    let receipt = receipt.with_context(|| format!("no receipt of {unknown}: {:?}", esme.delivered))?;
+    assert!(receipt.contains(" stat:UNDELIV err:001 "), "{receipt}");
+    Ok(())
+}
