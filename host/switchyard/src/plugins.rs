@@ -4,7 +4,7 @@ use crate::appliance::Switchyard;
 use crate::core_loop::wall;
 use admin::metrics::{self, Page};
 use admin::{Kind, Problem};
-use capabilities::TableKind;
+use capabilities::{TableInfo, TableKind};
 use doors::Core as _;
 use engine::Event;
 use hooks::{Binding, FaultKind, HookError, HookState, PluginCounts, Trying};
@@ -328,7 +328,10 @@ impl admin::Plugins for Switchyard {
     }
 
     fn tables(&self) -> Value {
-        json!(self.shelf.list())
+        let shown = |(name, info): (String, TableInfo)| {
+            json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets })
+        };
+        self.shelf.list().into_iter().map(shown).collect()
     }
 
     fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem> {
