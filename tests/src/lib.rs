@@ -16,7 +16,7 @@ pub use directory::Directory;
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw::{Raw, RawPdu};
-pub use stage::{POLICY, Stage, bind, shipped, steps};
+pub use stage::{POLICY, Stage, activate, bind, shipped, steps, upload};
 pub use xtask::{appliance, load};
 
 /// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes

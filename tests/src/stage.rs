@@ -82,7 +82,29 @@ pub fn shipped(policy: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Makes a component the only plugin of a hook; gives back its version. `more` are further keys of the binding.
+/// Gives a component to the appliance; gives back its version.
+pub fn upload(appliance: &Appliance, plugin: &str, component: &[u8]) -> Result<String> {
+    let uploaded = appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), component)?;
+    Ok(uploaded["version"].as_str().context("no version")?.to_owned())
+}
+
+/// Makes a plugin's version the only plugin of a hook. `more` are further keys of the binding.
+pub fn activate(
+    appliance: &Appliance,
+    hook: &str,
+    (plugin, version): (&str, &str),
+    policy: &str,
+    more: &Value,
+) -> Result<()> {
+    let mut binding = json!({ "plugin": plugin, "version": version, "policy": policy });
+    if let (Some(binding), Some(more)) = (binding.as_object_mut(), more.as_object()) {
+        binding.extend(more.clone());
+    }
+    appliance.ask("POST", &format!("/v1/hooks/{hook}/activate"), binding.to_string().as_bytes())?;
+    Ok(())
+}
+
+/// Both; gives back the version.
 pub fn bind(
     appliance: &Appliance,
     hook: &str,
@@ -91,13 +113,9 @@ pub fn bind(
     policy: &str,
     more: &Value,
 ) -> Result<String> {
-    let uploaded = appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), component)?;
-    let mut binding = json!({ "plugin": plugin, "version": uploaded["version"], "policy": policy });
-    if let (Some(binding), Some(more)) = (binding.as_object_mut(), more.as_object()) {
-        binding.extend(more.clone());
-    }
-    appliance.ask("POST", &format!("/v1/hooks/{hook}/activate"), binding.to_string().as_bytes())?;
-    Ok(uploaded["version"].as_str().context("no version")?.to_owned())
+    let version = upload(appliance, plugin, component)?;
+    activate(appliance, hook, (plugin, &version), policy, more)?;
+    Ok(version)
 }
 
 /// The steps of a message's trace, in words.

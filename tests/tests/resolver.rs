@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{Directory, PATIENCE, Raw, Stage, bind, steps, until};
+use behaviour_tests::{Directory, PATIENCE, Raw, Stage, activate, bind, steps, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
 
     // One that does better takes over at once, though the one before wanted an hour.
     let make_live =
-        |document: &str| bind(&appliance, "resolver", "http-resolver", &component, document, &grants);
+        |document: &str| activate(&appliance, "resolver", ("http-resolver", &version), document, &grants);
     directory.shut("patient");
     make_live(&directory.document("patient", "1h"))?;
     let open = "switchyard_resolving{what=\"questions\"}";

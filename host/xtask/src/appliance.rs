@@ -24,6 +24,10 @@ const LINES: usize = 20_000;
 /// Longest time that starting or stopping may take; recovery of millions of messages is in it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Longest time that an answer by HTTP may take: the appliance compiles at the lowest priority, so on a busy machine an
+/// upload is answered when the machine has time for it.
+const ANSWER: Duration = Duration::from_secs(180);
+
 /// A port of loopback that nobody has at the moment, and that nobody here was given before: the system gives one again
 /// that was not used at once.
 pub fn free_port() -> Result<u16> {
@@ -420,10 +424,8 @@ impl Appliance {
     }
 
     fn send(&self, method: &str, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<(u16, String)> {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(30)))
-            .build();
+        let config =
+            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).build();
         let agent = ureq::Agent::new_with_config(config);
         let mut request = ureq::http::Request::builder()
             .method(method)
