@@ -328,9 +328,7 @@ impl admin::Plugins for Switchyard {
     }
 
     fn tables(&self) -> Value {
-        let shown = |(name, info): (String, TableInfo)| {
-            json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets })
-        };
+        let shown = |(name, info): (String, TableInfo)| json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets });
         self.shelf.list().into_iter().map(shown).collect()
     }
 

@@ -23,8 +23,8 @@ use bytes::Bytes;
 use decision::Decoder;
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Charge, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority, Quote,
-    ReceiptState, ReceiptText, Routed, Step, StepKind, Text, Timestamp, Verdict,
+    Charge, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
+    Quote, ReceiptState, ReceiptText, Routed, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         steps.extend(kind.map(|kind| Step { at: Timestamp(9), kind }));
         Box::new(Quote { charge, by: price.by.clone(), note: None })
     });
-    let by = quote.as_ref().map_or_else(Default::default, |quote| quote.by.clone());
+    let by = Arc::new(DecidedBy { plugin: "fuzz".into(), version: "1".into() });
     let kind = if read.routed { Kind::Text } else { Kind::Receipt(Box::new(receipt())) };
     let message = Message {
         id: ID,

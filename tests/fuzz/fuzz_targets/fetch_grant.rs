@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let place = match Grant::parse(grant) {
         Ok(place) => place,
-        Err(refused) => return assert!(refused.to_string().contains(grant)),
+        Err(refused) => return assert!(!refused.to_string().contains(char::is_control)),
     };
     // What is shown of a grant is the grant, and is itself within it.
     let shown = place.to_string();
