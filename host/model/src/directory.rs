@@ -1,5 +1,5 @@
 use crate::PeerId;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The names of all peers that ever were, and their numbers.
@@ -9,7 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     names: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, PeerId>,
+    /// Names are the admin's: nobody else can choose some that collide.
+    ids: FxHashMap<Arc<str>, PeerId>,
 }
 
 /// More than four thousand million peers.
