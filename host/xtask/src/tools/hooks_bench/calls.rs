@@ -32,6 +32,9 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
         let policy = if hook == "router" { ROUTES.to_owned() } else { guests.policy(policy)? };
         add(plugin, hook, &guests.default(&plugin.replace('-', "_")), &policy);
         for language in LANGUAGES {
+            if language == "python" && hook != "router" && !options.all {
+                continue;
+            }
             let (component, policy) = if hook == "router" {
                 (guests.example(language), guests.example_policy()?)
             } else {
@@ -57,7 +60,11 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
     for (hook, plugin, _) in DEFAULTS {
         let rust = format!("{plugin} {:>6.0}", of(plugin));
         let [c, js, python] = LANGUAGES.map(|language| of(&format!("{hook}-{language}")));
-        println!("  {hook:<18}{rust:>28}{c:>10.0}{js:>10.0}{python:>10.0}");
+        let python = if python.is_nan() { "–".to_owned() } else { format!("{python:.0}") };
+        println!("  {hook:<18}{rust:>28}{c:>10.0}{js:>10.0}{python:>10}");
+    }
+    if !options.all {
+        println!("  –: not measured; with --all it is.");
     }
     let (native, example, router) = (of("native"), of("router-rust"), of("prefix-router"));
     println!(
