@@ -51,9 +51,9 @@ impl Directory {
         format!("http://{}/", self.address)
     }
 
-    /// The policy document of `http-resolver` that asks by this way.
-    pub fn document(&self, way: &str) -> String {
-        format!("url = \"{}{way}/{{msisdn}}\"\ntry-again = \"1s\"\n", self.place())
+    /// The policy document of `http-resolver` that asks by this way, and after no answer again after a while.
+    pub fn document(&self, way: &str, again: &str) -> String {
+        format!("url = \"{}{way}/{{msisdn}}\"\ntry-again = \"{again}\"\n", self.place())
     }
 
     /// From now on, who asks by this way waits.

@@ -64,7 +64,7 @@ fn a_resolver_is_exchanged_while_5000_messages_wait_on_it() -> Result<()> {
     let component = stage.component("http_resolver")?;
     let grants = json!({ "grants": { "http": [directory.place()], "http-timeout-ms": 60_000 } });
     let make_live = |component: &[u8], way: &str| {
-        bind(&appliance, "resolver", "http-resolver", component, &directory.document(way), &grants)
+        bind(&appliance, "resolver", "http-resolver", component, &directory.document(way, "1h"), &grants)
     };
     let old = make_live(&component, "old")?;
 
@@ -136,7 +136,8 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     let appliance = blueprint(&stage, &sink)?.start()?;
     let component = stage.component("http_resolver")?;
     let grants = json!({ "grants": { "http": [directory.place()], "http-timeout-ms": 200 } });
-    bind(&appliance, "resolver", "http-resolver", &component, &directory.document("silent"), &grants)?;
+    let silent = directory.document("silent", "1s");
+    let version = bind(&appliance, "resolver", "http-resolver", &component, &silent, &grants)?;
 
     submit(&appliance, &tally, "861", WAITING, NUMBERS)?;
     let short = submit_short_lived(&appliance)?;
@@ -150,7 +151,11 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     appliance.wait_until(PATIENCE, "/v1/status", |status| status["waiting"] == WAITING)?;
     // One more: that it is answered says that all that was before it is on disk.
     let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
-    ensure!(probe.submit(LAST)?.is_ok());
+    let last = probe.submit(LAST)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    let why = format!("; http-resolver {version} could not tell: no reply in time");
+    appliance.wait_until(PATIENCE, &format!("/v1/messages/{last}"), |trace| {
+        trace["why_late"].as_str().is_some_and(|late| late.contains(&why))
+    })?;
     assert_eq!(resolving(&appliance)?, WAITING + 1);
 
     let appliance = appliance.kill()?.start()?;
@@ -159,7 +164,18 @@ fn a_resolver_that_never_answers_holds_up_nobody_else_and_loses_nothing() -> Res
     until("the others arrive after the kill", || Ok(tally.arrived_so_far() == 2_500))?;
     assert_eq!(resolving(&appliance)?, WAITING + 1);
 
-    bind(&appliance, "resolver", "http-resolver", &component, &directory.document("prompt"), &grants)?;
+    // One that does better takes over at once, though the one before wanted an hour.
+    let make_live =
+        |document: &str| bind(&appliance, "resolver", "http-resolver", &component, document, &grants);
+    directory.shut("patient");
+    make_live(&directory.document("patient", "1h"))?;
+    let open = "switchyard_resolving{what=\"questions\"}";
+    until("an hour's rest", || {
+        let open = appliance.metrics()?.iter().any(|(name, count)| name == open && *count > 0.0);
+        Ok(directory.asked_by("patient") as u64 == NUMBERS + 1 && !open)
+    })?;
+    assert_eq!(resolving(&appliance)?, WAITING + 1);
+    make_live(&directory.document("prompt", "1h"))?;
     until("all arrive", || Ok(tally.arrived_so_far() == 2_500 + WAITING + 1))?;
     assert_eq!(directory.asked_by("prompt") as u64, NUMBERS + 1);
     let (status, _) = appliance.stop()?;

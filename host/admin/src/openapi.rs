@@ -100,7 +100,7 @@ const OPERATIONS: &[Operation] = &[
         "post",
         "/v1/replays",
         false,
-        "Begins a replay of archived messages through a candidate. Body: as for activate, and from, until, limit, threads.",
+        "Begins a replay of archived messages through a candidate. Body: as for activate, and hook (router or biller), from, until, limit, threads.",
         Some("application/json"),
         "object",
     ),

@@ -196,6 +196,7 @@ impl Engine {
             Event::Hooks { resolver, delivery_policy, biller } => {
                 self.hooks_changed(now, (resolver, delivery_policy, biller), out);
             }
+            Event::ResolverExchanged => self.resolving.asked_again(Moment(u64::MAX)),
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),

@@ -182,6 +182,9 @@ pub enum Event {
         /// A biller.
         biller: bool,
     },
+    /// Another resolver has taken the place of the one before. What that one was asked it still answers; where it wanted
+    /// time, the new one is asked at once.
+    ResolverExchanged,
     /// A change of a ledger account by hand. Answered by [`crate::Answer::Ledger`] once it is durable.
     Ledger {
         /// What is to be done.

@@ -78,6 +78,8 @@ struct Number {
     answer: Option<Arc<Answer>>,
     /// When it is asked about again, where the resolver wanted time.
     again: Option<Moment>,
+    /// Who wanted time, and why.
+    said: Option<Arc<Answer>>,
     /// Stands in [`Resolving::ready`].
     ready: bool,
 }
@@ -156,9 +158,9 @@ impl Resolving {
         }
     }
 
-    /// When a number is asked about again, if it waits for that.
-    pub(crate) fn again_at(&self, number: &AddressBytes) -> Option<Moment> {
-        self.numbers.get(number)?.again
+    /// When a number is asked about again, if it waits for that; and who wanted time.
+    pub(crate) fn delay(&self, number: &AddressBytes) -> (Option<Moment>, Option<&Answer>) {
+        self.numbers.get(number).map_or((None, None), |waiting| (waiting.again, waiting.said.as_deref()))
     }
 }
 
@@ -311,6 +313,7 @@ impl Engine {
                     let after = after.unwrap_or(self.settings.resolve_retry_after);
                     let at = now.mono + after.clamp(SHORTEST_RETRY, LONGEST_RETRY);
                     waiting.again = Some(at);
+                    waiting.said = Some(Arc::new(Answer { subscriber: None, by, note }));
                     self.resolving.later.insert((at, number));
                     self.timers.set(at, Timer::Resolve);
                 }
@@ -354,7 +357,7 @@ impl Engine {
         resolving.queue.clear();
         for (_, number) in orphans {
             let Some(waiting) = resolving.numbers.get_mut(&number) else { continue };
-            waiting.again = None;
+            (waiting.again, waiting.said) = (None, None);
             if self.settings.resolver {
                 waiting.answer = None;
                 resolving.queue.push_back(number);

@@ -5,7 +5,8 @@ pub use crate::peer::Brake;
 use crate::resolving::number_on_leg;
 use crate::slab::State;
 use crate::{Consent, ParkedRecord, Part};
-use model::{LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
+use model::{DecidedBy, LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
+use std::sync::Arc;
 
 /// One peer's queue.
 #[derive(Debug, Clone)]
@@ -75,6 +76,8 @@ pub struct MessageStatus {
     pub doing: Doing,
     /// Until when, at most; `None` where there is no limit but its validity.
     pub until: Option<Moment>,
+    /// Where it waits for a subscriber: the resolver that could not tell yet, and its note.
+    pub said: Option<(Arc<DecidedBy>, Option<Box<str>>)>,
     /// End of validity.
     pub expires: Moment,
     /// Steps so far, the acceptance left out. A first attempt that is still unanswered is not among them.
@@ -148,11 +151,12 @@ impl Engine {
             State::Ending | State::Free | State::Ghost => Doing::Ending,
         };
         let peer = self.peers.get(entry.peer.0 as usize)?;
-        let asked_again = entry
-            .message
-            .as_ref()
-            .filter(|_| entry.state == State::Resolving)
-            .and_then(|message| self.resolving.again_at(&number_on_leg(message, entry.leg)));
+        let (asked_again, said) = match &entry.message {
+            Some(message) if entry.state == State::Resolving => {
+                self.resolving.delay(&number_on_leg(message, entry.leg))
+            }
+            _ => (None, None),
+        };
         // What the built-in schedule would do is not what it waits for.
         let due = if entry.state == State::Deciding { Moment(u64::MAX) } else { entry.due };
         let until = asked_again.map_or(due, |again| again.min(due));
@@ -170,6 +174,7 @@ impl Engine {
             attempts: entry.attempts,
             doing,
             until: (until != Moment(u64::MAX)).then_some(until),
+            said: said.map(|answer| (answer.by.clone(), answer.note.clone())),
             expires: entry.expires,
             steps: entry.side.as_ref().map_or_else(Vec::new, |side| side.steps.clone()),
             parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),

@@ -259,8 +259,12 @@ impl Switchyard {
                 ("held", format!("held by its routing; it is routed again at {}", until.unwrap_or(0)))
             }
             Doing::Resolving => {
+                let said = status.said.map_or(String::new(), |(by, note)| {
+                    let note = note.map_or(String::new(), |note| format!(": {note}"));
+                    format!("; {} {} could not tell{note}", by.plugin, by.version)
+                });
                 let until = until.map_or(String::new(), |at| format!("; the next try is at {at}"));
-                ("resolving", format!("waits for the subscriber behind its number to be found{until}"))
+                ("resolving", format!("waits for the subscriber behind its number to be found{said}{until}"))
             }
             Doing::Deciding => {
                 ("deciding", format!("refused by {peer}; the delivery policy is asked what follows"))

@@ -4,8 +4,9 @@ use crate::appliance::Switchyard;
 use crate::core_loop::wall;
 use admin::metrics::{self, Page};
 use admin::{Kind, Problem};
-use capabilities::TableKind;
+use capabilities::{TableInfo, TableKind};
 use doors::Core as _;
+use engine::Event;
 use hooks::{Binding, FaultKind, HookError, HookState, PluginCounts, Trying};
 use model::Hook;
 use serde_json::{Map, Value, json};
@@ -118,10 +119,14 @@ fn state(state: &HookState) -> Result<Value, Problem> {
 
 impl Switchyard {
     /// The engine asks only those who are there.
-    fn tell_engine_of_hooks(&self) {
+    fn tell_engine_of(&self, hook: Hook) {
         // Of two who change something at once, the later one tells last.
         let _turn = self.binding.lock();
-        self.core.push(vec![crate::serve::bound(&self.routing.hooks)]);
+        let mut events = vec![crate::serve::bound(&self.routing.hooks)];
+        if hook == Hook::Resolver {
+            events.push(Event::ResolverExchanged);
+        }
+        self.core.push(events);
     }
 
     /// The live chain of a hook.
@@ -237,7 +242,7 @@ impl admin::Plugins for Switchyard {
         let chain = chain(request, &self.live(hook))?;
         let record =
             self.routing.hooks.activate(hook, wall(), chain, expected).map_err(|error| refused(&error))?;
-        self.tell_engine_of_hooks();
+        self.tell_engine_of(hook);
         tracing::info!(hook = hook.name(), plugins = record.chain.len(), serial = record.serial, "activated");
         shown(record)
     }
@@ -245,7 +250,7 @@ impl admin::Plugins for Switchyard {
     fn unbind(&self, hook: &str) -> Result<Value, Problem> {
         let hook = named(hook)?;
         let record = self.routing.hooks.unbind(hook, wall()).map_err(|error| refused(&error))?;
-        self.tell_engine_of_hooks();
+        self.tell_engine_of(hook);
         tracing::info!(hook = hook.name(), "unbound");
         shown(record)
     }
@@ -253,7 +258,7 @@ impl admin::Plugins for Switchyard {
     fn rollback(&self, hook: &str) -> Result<Value, Problem> {
         let hook = named(hook)?;
         let record = self.routing.hooks.rollback(hook, wall()).map_err(|error| refused(&error))?;
-        self.tell_engine_of_hooks();
+        self.tell_engine_of(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "rolled back");
         shown(record)
     }
@@ -301,7 +306,7 @@ impl admin::Plugins for Switchyard {
             return Err(bad(format!("`{key}` means nothing here; `expected` does")));
         }
         let record = self.routing.hooks.promote(hook, wall(), expected).map_err(|error| refused(&error))?;
-        self.tell_engine_of_hooks();
+        self.tell_engine_of(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "promoted");
         shown(record)
     }
@@ -323,7 +328,8 @@ impl admin::Plugins for Switchyard {
     }
 
     fn tables(&self) -> Value {
-        json!(self.shelf.list())
+        let shown = |(name, info): (String, TableInfo)| json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets });
+        self.shelf.list().into_iter().map(shown).collect()
     }
 
     fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem> {

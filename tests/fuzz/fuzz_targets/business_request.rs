@@ -78,7 +78,13 @@ struct Anywhere;
 impl Routing for Anywhere {
     fn route(&self, _: &Message) -> Routed {
         let by = Arc::new(DecidedBy { plugin: "fuzz".into(), version: "1".into() });
-        Routed { verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]), by, note: None, quote: None, seen: None }
+        Routed {
+            verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
+            by,
+            note: None,
+            quote: None,
+            seen: None,
+        }
     }
 }
 

@@ -147,14 +147,22 @@ fn a_resolver_that_wants_time_is_asked_again_then() {
     for (after, seconds) in [(None, 5), (Some(30), 30), (Some(0), 1), (Some(100_000), 3600)] {
         let after = after.map(Duration::from_secs);
         house.answer_all(&Subscriber::TryLater { after });
-        let until = house.engine.message(id).unwrap().until.unwrap();
-        assert_eq!(until - house.now.mono, Duration::from_secs(seconds));
+        let status = house.engine.message(id).unwrap();
+        assert_eq!(status.until.unwrap() - house.now.mono, Duration::from_secs(seconds));
+        assert_eq!(status.said, Some((by(), Some("because".into()))));
         let other = house.submit(message("1", vec![subscriber_leg(FIRST)])).unwrap();
         house.pass(Duration::from_millis(seconds * 1000 - 1));
         assert!(house.questions.is_empty(), "also where another joins: {other:?}");
         house.pass(Duration::from_millis(1));
         assert_eq!(house.questions.len(), 1);
     }
+    // A resolver that takes the place of this one is asked at once.
+    house.answer_all(&Subscriber::TryLater { after: None });
+    house.run([Event::ResolverExchanged]);
+    assert_eq!(house.questions.len(), 1);
+    house.run([Event::ResolverExchanged]);
+    house.pass(Duration::from_secs(10));
+    assert_eq!(house.questions.len(), 1, "what is under way is asked of nobody else");
     // Validity ends it, though nobody ever answers; and nobody is asked for the dead.
     house.pass(VALIDITY);
     assert_eq!((house.engine.live(), house.finished[&id].state), (0, FinalState::Expired));

@@ -32,7 +32,7 @@ export const billing = {
     if (!found) return { price: { tag: 'refuse' }, note: 'no price for this destination' };
     const charge = {
       account: message.origin,
-      amount: BigInt(found.value) * BigInt(message.parts),
+      amount: found.value * message.parts,
       keepOnFailure: false,
       settle: false,
     };

@@ -11,7 +11,7 @@ export const delivery = {
       if (words.length === 0 || words[0].startsWith('#')) return;
       const [verb, ...rest] = words;
       const numbers = rest.length > 0 && rest.every((word) => /^\d{1,9}$/.test(word));
-      const milliseconds = numbers ? rest.map((word) => BigInt(word) * 1000n) : [];
+      const milliseconds = numbers ? rest.map((word) => Number(word) * 1000) : [];
       if (verb === 'wait' && numbers) {
         read.waits = milliseconds;
       } else if (verb === 'pause' && numbers && rest.length === 1) {
@@ -29,7 +29,7 @@ export const delivery = {
     if (attempt.class === 'throttled') {
       // The peer waits, not the message.
       const advice = pause === undefined ? undefined : { pause };
-      return { step: { tag: 'retry-after', val: 0n }, advice, note };
+      return { step: { tag: 'retry-after', val: 0 }, advice, note };
     }
     const wait = waits[attempt.number - 1];
     const again = wait !== undefined && attempt.class !== 'permanent';

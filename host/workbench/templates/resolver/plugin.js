@@ -15,7 +15,7 @@ export const resolution = {
       if (verb === 'table' && words.length === 2) {
         name = word;
       } else if (verb === 'valid' && words.length === 2 && /^\d{1,9}$/.test(word)) {
-        milliseconds = BigInt(word) * 1000n;
+        milliseconds = Number(word) * 1000;
       } else {
         // What is thrown here is the refusal that the admin reads.
         throw `line ${index + 1}: expected 'table NAME' or 'valid SECONDS'`;
@@ -28,7 +28,7 @@ export const resolution = {
 
   resolve(msisdn) {
     const value = get(table, msisdn);
-    if (value === undefined) {
+    if (!value) {
       return { answer: { tag: 'unknown' }, note: 'not in the table' };
     }
     const [imsi, serving] = value.split(',');
