@@ -32,6 +32,9 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
         let policy = if hook == "router" { ROUTES.to_owned() } else { guests.policy(policy)? };
         add(plugin, hook, &guests.default(&plugin.replace('-', "_")), &policy);
         for language in LANGUAGES {
+            if language == "python" && hook != "router" && !options.all {
+                continue;
+            }
             let (component, policy) = if hook == "router" {
                 (guests.example(language), guests.example_policy()?)
             } else {
@@ -45,19 +48,32 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
         "rounds": options.rounds, "plugins": plugins, "native": guests.example_policy()? } });
     // Kept from run to run: a guest in Python takes a minute to compile.
     let measured = measuring.ask(&house::target().join("bench-library"), &task)?;
-    let mut cost = BTreeMap::new();
+    let (mut cost, mut failed) = (BTreeMap::new(), Vec::new());
     for one in measured.as_array().context("no list")? {
         let rounds: Vec<f64> =
             one["nanoseconds"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        cost.insert(one["name"].as_str().unwrap_or_default().to_owned(), median(&rounds));
+        let name = one["name"].as_str().unwrap_or_default();
+        match one["failed"].as_str() {
+            Some(why) => failed.push(format!("{name}: {why}")),
+            None => drop(cost.insert(name.to_owned(), median(&rounds))),
+        }
     }
     let of = |name: &str| cost.get(name).copied().unwrap_or(f64::NAN);
     println!("\n1. A warm call, ns of processor time (median of {} rounds)", options.rounds);
     println!("  {:<18}{:>28}{:>10}{:>10}{:>10}", "", "Rust", "C", "JS", "Python");
     for (hook, plugin, _) in DEFAULTS {
         let rust = format!("{plugin} {:>6.0}", of(plugin));
-        let [c, js, python] = LANGUAGES.map(|language| of(&format!("{hook}-{language}")));
-        println!("  {hook:<18}{rust:>28}{c:>10.0}{js:>10.0}{python:>10.0}");
+        let [c, js, python] = LANGUAGES.map(|language| match of(&format!("{hook}-{language}")) {
+            cost if cost.is_nan() => "–".to_owned(),
+            cost => format!("{cost:.0}"),
+        });
+        println!("  {hook:<18}{rust:>28}{c:>10}{js:>10}{python:>10}");
+    }
+    for why in failed {
+        println!("  failed: {why}");
+    }
+    if !options.all {
+        println!("  Python beside the router is measured with --all.");
     }
     let (native, example, router) = (of("native"), of("router-rust"), of("prefix-router"));
     println!(

@@ -18,13 +18,14 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// Builds the default plugins; those of other languages where they are wanted. Does little when nothing has changed.
-    pub(super) fn build(daemon: &Path, others: bool) -> Result<Self> {
+    /// Builds the default plugins; those of other languages where they are wanted, and with `all` those that take long too.
+    /// Does little when nothing has changed.
+    pub(super) fn build(daemon: &Path, others: bool, all: bool) -> Result<Self> {
         let guests = Self { folder: plugins::build()?, templates: house::target().join("bench-guests") };
         if others {
             plugins::examples_by(daemon)?;
             for world in WORLDS {
-                for (language, source) in LANGUAGES {
+                for (language, source) in LANGUAGES.into_iter().filter(|(name, _)| all || *name != "python") {
                     guests.template(daemon, world, language, source)?;
                 }
             }

@@ -22,6 +22,9 @@ pub(crate) struct Options {
     /// Measurements of each call; the median counts.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Python for the hooks beside the router too: each of these guests takes a minute to compile, the first time.
+    #[arg(long)]
+    all: bool,
     /// Pairs of measurements end to end: without plugins, with them.
     #[arg(long, default_value_t = 5)]
     pairs: usize,
@@ -44,7 +47,8 @@ impl Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let measuring = Measuring::build()?;
-    let guests = Guests::build(&measuring.daemon, options.wants("calls") || options.wants("exchange"))?;
+    let others = options.wants("calls") || options.wants("exchange");
+    let guests = Guests::build(&measuring.daemon, others, options.all)?;
     let place = Place::prepare("bench-hooks-", Some(&measuring.daemon))?;
     println!(
         "bench hooks: {} processors, shared by everything that takes part",
