@@ -77,7 +77,7 @@ pub(super) fn url(text: &str) -> Result<Url, &'static str> {
         return Err("it has no host");
     }
     if !url.path().split('/').all(is_plain) {
-        return Err("its path hides a slash, a dot segment or a control character in an encoding");
+        return Err("its path hides a slash, a dot segment, a control character or no UTF-8 in an encoding");
     }
     Ok(url)
 }
@@ -88,6 +88,10 @@ fn is_plain(segment: &str) -> bool {
     // Each round makes it shorter; who encodes more often than that hides something.
     for _ in 0..4 {
         if octets.iter().any(|c| matches!(c, b'/' | b'\\') || c.is_ascii_control()) {
+            return false;
+        }
+        // An overlong form of a dot or a slash is one to a server that does not look closely.
+        if std::str::from_utf8(&octets).is_err() {
             return false;
         }
         // Some servers cut parameters off first: "..;x" is ".." to them.
@@ -175,6 +179,8 @@ mod tests {
             "https://hlr.example:8443/v1/%25252e%25252e/admin",
             "https://hlr.example:8443/v1/..;/admin",
             "https://hlr.example:8443/v1/..%5cadmin",
+            "https://hlr.example:8443/v1/%c0%ae%c0%ae/admin",
+            "https://hlr.example:8443/v1/a%c0%afb",
             "https://hlr.example:8443/v1/..\\admin",
             "https://hlr.example:8443/v1/a%00b",
             "https://hlr.example:8443/v1/a%0d%0ab",
