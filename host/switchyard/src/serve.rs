@@ -122,6 +122,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         data: config.data.clone(),
         watermark: config.watermark,
         retention: archive.is_none().then_some(config.retention),
+        hooks: routing.hooks.clone(),
     };
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
@@ -320,7 +321,7 @@ async fn run(config: &Config, links: &Links, business: &Business, appliance: &Ar
     Ok(())
 }
 
-/// What is looked at every second: the disk, the board of peers, finished messages that are old enough.
+/// What is looked at every second: the disk, the board of peers, the resolver, finished messages that are old enough.
 struct Housekeeper {
     core: CoreHandle,
     store: Arc<Store>,
@@ -330,16 +331,19 @@ struct Housekeeper {
     watermark: u64,
     /// `None`: the archive takes what has ended.
     retention: Option<Duration>,
+    hooks: Arc<Hooks>,
 }
 
 impl Housekeeper {
     fn run(self, stop: &crossbeam_channel::Receiver<()>) {
         self.watch_disk();
         let mut turn = 0_u64;
+        let mut resolver = self.hooks.state(Hook::Resolver).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
             turn += 1;
             self.watch_disk();
             self.publish();
+            self.watch_resolver(&mut resolver);
             if turn.is_multiple_of(10) {
                 self.trim();
             }
@@ -358,6 +362,15 @@ impl Housekeeper {
                 }
             }
             Err(error) => tracing::warn!(%error, "disk not watched"),
+        }
+    }
+
+    /// A resolver that was taken back by itself: the one in its place is asked what the faulty one put off. What admins
+    /// change they tell the engine at once; to hear it twice does no harm.
+    fn watch_resolver(&self, known: &mut u64) {
+        let serial = self.hooks.state(Hook::Resolver).live.serial;
+        if std::mem::replace(known, serial) != serial {
+            self.core.push(vec![bound(&self.hooks), Event::ResolverExchanged]);
         }
     }
 
