@@ -9,9 +9,6 @@ use engine::{Command, Event};
 use model::{AddressBytes, Attempt, Message, Settlement};
 use std::sync::Arc;
 
-/// Answers that are pushed together at most.
-const TOGETHER: usize = 256;
-
 /// The ways to the threads that ask.
 pub(crate) struct Questions {
     routes: Sender<Arc<Message>>,
@@ -72,7 +69,8 @@ impl Questions {
     }
 }
 
-/// A thread that answers questions: whatever waits is answered together, a question that takes long on its own.
+/// A thread that answers questions. An answer goes at once: it must not wait for the next question, which may take long, or
+/// be another thread's.
 fn answer<Q: Send + 'static>(
     name: &str,
     core: &CoreHandle,
@@ -82,12 +80,8 @@ fn answer<Q: Send + 'static>(
 ) -> std::io::Result<()> {
     let (core, routing) = (core.clone(), routing.clone());
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let mut events = Vec::new();
-        while let Ok(question) = questions.recv() {
-            events.push(ask(&routing, question));
-            if events.len() >= TOGETHER || questions.is_empty() {
-                core.push(std::mem::take(&mut events));
-            }
+        for question in questions {
+            core.push(vec![ask(&routing, question)]);
         }
     })?;
     Ok(())
