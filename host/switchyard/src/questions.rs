@@ -4,7 +4,7 @@
 use crate::core_loop::{CoreHandle, wall};
 use crate::routing::HouseRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use doors::{Core as _, Routing as _};
+use doors::{Core, Routing as _};
 use engine::{Command, Event};
 use model::{AddressBytes, Attempt, Message, Settlement};
 use std::sync::Arc;
@@ -29,23 +29,28 @@ impl Questions {
         let (numbers, to_resolve) = unbounded::<AddressBytes>();
         let (attempts, to_decide) = unbounded::<(Arc<Message>, Attempt)>();
         let (charges, to_settle) = unbounded::<Vec<Settlement>>();
-        answer("reroute", core, routing, to_route, |routing, message| Event::Rerouted {
+        let house = || (core.clone(), routing.clone());
+        let (to, ask) = house();
+        answer("reroute", to_route, to, move |message| Event::Rerouted {
             id: message.id,
-            routed: routing.route(&message),
+            routed: ask.route(&message),
         })?;
         for _ in 0..resolver_threads.max(1) {
-            answer("resolve", core, routing, to_resolve.clone(), |routing, msisdn: AddressBytes| {
-                let resolution = routing.hooks.resolve(&String::from_utf8_lossy(&msisdn), wall());
+            let (to, ask) = house();
+            answer("resolve", to_resolve.clone(), to, move |msisdn: AddressBytes| {
+                let resolution = ask.hooks.resolve(&String::from_utf8_lossy(&msisdn), wall());
                 Event::Resolved { msisdn, resolution }
             })?;
         }
-        answer("policy", core, routing, to_decide, |routing, (message, attempt)| Event::Decided {
+        let (to, ask) = house();
+        answer("policy", to_decide, to, move |(message, attempt)| Event::Decided {
             id: message.id,
             attempt: attempt.number,
-            next: routing.hooks.next(&message, &attempt, wall()),
+            next: ask.hooks.next(&message, &attempt, wall()),
         })?;
-        answer("settle", core, routing, to_settle, |routing, settlements: Vec<Settlement>| {
-            let told = routing.hooks.settle(&settlements, wall());
+        let (to, ask) = house();
+        answer("settle", to_settle, to, move |settlements: Vec<Settlement>| {
+            let told = ask.hooks.settle(&settlements, wall());
             if let Err(why) = &told {
                 tracing::warn!(why, charges = settlements.len(), "the biller was not told; it is told again");
             }
@@ -73,16 +78,53 @@ impl Questions {
 /// be another thread's.
 fn answer<Q: Send + 'static>(
     name: &str,
-    core: &CoreHandle,
-    routing: &Arc<HouseRouting>,
     questions: Receiver<Q>,
-    ask: impl Fn(&HouseRouting, Q) -> Event + Send + 'static,
+    to: impl Core + 'static,
+    ask: impl Fn(Q) -> Event + Send + 'static,
 ) -> std::io::Result<()> {
-    let (core, routing) = (core.clone(), routing.clone());
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         for question in questions {
-            core.push(vec![ask(&routing, question)]);
+            to.push(vec![ask(question)]);
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::MessageId;
+    use std::time::Duration;
+
+    struct Told(Sender<Event>);
+
+    impl Core for Told {
+        fn push(&self, events: Vec<Event>) {
+            events.into_iter().for_each(|event| drop(self.0.send(event)));
+        }
+    }
+
+    #[test]
+    fn an_answer_waits_for_no_other_question() {
+        let (ask, questions) = unbounded::<u64>();
+        let (told, answers) = unbounded();
+        let (open, gate) = unbounded::<()>();
+        // The second question is there before the first is answered, and is not answered before the first is told.
+        ask.send(1).unwrap();
+        ask.send(2).unwrap();
+        for _ in 0..2 {
+            let gate = gate.clone();
+            answer("test", questions.clone(), Told(told.clone()), move |question| {
+                if question == 2 {
+                    let _ = gate.recv_timeout(Duration::from_secs(20));
+                }
+                Event::Loaded { id: MessageId(question), message: None }
+            })
+            .unwrap();
+        }
+        let first = answers.recv_timeout(Duration::from_secs(10));
+        assert!(matches!(first, Ok(Event::Loaded { id: MessageId(1), .. })), "{first:?}");
+        open.send(()).unwrap();
+        assert!(answers.recv_timeout(Duration::from_secs(10)).is_ok());
+    }
 }
