@@ -16,7 +16,7 @@ use business::Business;
 use capabilities::{Counters, Fetcher, FetcherOptions, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr};
 use doors::Core;
 use engine::{Engine, Event, Output, Settings};
-use hooks::{Binding, Board, Hooks, HooksOptions, PeerState, Powers};
+use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, Powers};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
@@ -366,10 +366,10 @@ impl Housekeeper {
     }
 
     /// A resolver that was taken back by itself: the one in its place is asked what the faulty one put off. What admins
-    /// change they tell the engine at once; to hear it twice does no harm.
+    /// change they tell the engine at once.
     fn watch_resolver(&self, known: &mut u64) {
-        let serial = self.hooks.state(Hook::Resolver).live.serial;
-        if std::mem::replace(known, serial) != serial {
+        let live = self.hooks.state(Hook::Resolver).live;
+        if std::mem::replace(known, live.serial) != live.serial && live.how == How::RolledBackByItself {
             self.core.push(vec![bound(&self.hooks), Event::ResolverExchanged]);
         }
     }
