@@ -226,9 +226,10 @@ fn a_cancelled_replay_tells_of_the_oldest_messages() {
     drop(state);
     let report = running.wait();
     assert_eq!(report.ended, Ended::Cancelled);
-    // Whole batches, without a gap: those before the one in which a judge stood.
-    assert_eq!((report.messages, report.different), (5000, 5000));
-    assert!(running.progress().ended && running.progress().judged >= 5000);
+    // Whole batches, without a gap: those before the one in which a judge stood, but for one that the other had begun.
+    let found = (report.messages, report.different);
+    assert!(matches!(found, (4900, 4900) | (5000, 5000)), "{found:?}");
+    assert!(running.progress().ended && running.progress().judged >= report.messages);
     assert!(report.groups.iter().all(|group| group.examples[0].id.0 < MessageId::FIRST.0 + 10));
 }
 
