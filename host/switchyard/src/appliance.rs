@@ -35,6 +35,7 @@ pub(crate) struct Switchyard {
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
+    pub(crate) networks: Vec<Arc<gsm::Network>>,
     pub(crate) history: Option<History>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
     pub(crate) shelf: Arc<capabilities::Shelf>,
@@ -656,10 +657,15 @@ impl Appliance for Switchyard {
         self.show_business()
     }
 
+    fn gsm(&self) -> Value {
+        self.show_gsm()
+    }
+
     fn metrics(&self) -> String {
         let mut page = Page::default();
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
+        self.write_gsm_metrics(&mut page);
         let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
         for link in Appliance::links(self) {
             *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
