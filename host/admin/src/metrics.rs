@@ -115,6 +115,8 @@ metrics! {
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
     /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
+    /// Subscribers by peer to whom nothing is sent until a message that has failed is tried again.
+    Gauge PARKED = "switchyard_subscribers_parked" ["peer"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
     /// Octets of message content held in memory.
