@@ -53,6 +53,7 @@ pub struct Proxy {
     theirs: Marks,
     /// Who is about to be located by a packet switched node, which takes no short messages.
     packet: Marks,
+    passed: u64,
 }
 
 /// A set of subscribers that a far end cannot make grow without end.
@@ -134,6 +135,12 @@ impl Proxy {
         self.to_hlr.waiting()
     }
 
+    /// How many frames were passed on so far, both ways.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
     /// The next thing that the owner must know.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -155,6 +162,7 @@ impl Proxy {
             let Some(frame) = input.get(at..at + octets) else { break };
             if self.look(from, header.stream, frame.get(HEADER..).unwrap_or_default()) == Fate::Passes {
                 at += octets;
+                self.passed += 1;
                 continue;
             }
             let before = input.split_to(at).freeze();
@@ -162,6 +170,7 @@ impl Proxy {
             at = 0;
             let frame = input.split_to(octets).freeze();
             if !self.take(&frame) {
+                self.passed += 1;
                 self.onward(from).pass(frame);
             }
         }
@@ -305,11 +314,19 @@ impl Proxy {
         true
     }
 
+    /// Our name, or one that begins with it and a number sign: an owner may mark each request with one.
+    fn is_our_name(&self, name: &str) -> bool {
+        let Some(rest) = self.own_name.as_ref().and_then(|own| name.strip_prefix(own.as_str())) else {
+            return false;
+        };
+        rest.is_empty() || rest.starts_with('#')
+    }
+
     /// Whether the answer to a `MT_FORWARD_SM` is for us, and not for a service centre behind the HLR.
     fn is_answer_to_us(&mut self, answer: &Message) -> bool {
         let imsi = answer.imsi;
         let ours = match answer.destination_name() {
-            Some(name) => self.own_name.as_ref().is_some_and(|own| own.as_str() == name),
+            Some(name) => self.is_our_name(name),
             None => self.ours.has(imsi) || !self.theirs.has(imsi),
         };
         if ours {
