@@ -6,6 +6,7 @@
 mod capture;
 mod directory;
 mod kannel;
+pub mod osmocom;
 mod peer;
 mod raw;
 pub mod sgip;
