@@ -85,8 +85,17 @@ impl Msc {
         self.program.as_ref().map(Program::log).unwrap_or_default()
     }
 
-    /// All that it said.
-    pub fn whole_log(&self) -> Result<String> {
-        self.program.as_ref().map_or_else(|| Ok(String::new()), Program::whole_log)
+    /// Waits until its link to the HLR has been made so many times, counted over all its lives.
+    pub fn wait_until_linked(&self, times: usize) -> Result<()> {
+        self.wait_until_said(times, |line| line.contains("GSUP link to") && line.ends_with("UP"))
+    }
+
+    /// Waits until it has given up paging so many times.
+    pub fn wait_until_paged_in_vain(&self, times: usize) -> Result<()> {
+        self.wait_until_said(times, |line| line.contains("Paging via SGs interface timed out"))
+    }
+
+    fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.wait_until_said(times, fits)
     }
 }

@@ -22,8 +22,18 @@ pub enum Answer {
     Taken,
     /// RP-ERROR with this cause; 22 is "memory capacity exceeded".
     Refused(u8),
-    /// CP-ACK, and nothing more: the phone never comes to an end with it.
+    /// CP-ACK, and nothing more until [`Phone::finish`].
     Nothing,
+}
+
+impl Answer {
+    fn rpdu(self, reference: u8) -> Option<Vec<u8>> {
+        match self {
+            Self::Taken => Some(vec![2, reference]),
+            Self::Refused(cause) => Some(vec![4, reference, 1, cause]),
+            Self::Nothing => None,
+        }
+    }
 }
 
 /// What a phone does when it is paged.
@@ -57,8 +67,8 @@ pub enum RpAnswer {
     Ok,
     /// RP-ERROR with this cause.
     Refused(u8),
-    /// CP-ERROR with this cause: the transaction broke off below.
-    Broken(u8),
+    /// CP-ERROR: the exchange gave up.
+    Broken,
 }
 
 /// What happened to a phone, in order.
@@ -82,6 +92,8 @@ pub(crate) struct State {
     /// Next RP-Message-Reference of ours; its low bits are the transaction identifier.
     reference: u8,
     paged: usize,
+    /// The message that it took and has not answered: its transaction and its RP-Message-Reference.
+    unanswered: Option<(u8, u8)>,
 }
 
 impl Default for State {
@@ -92,6 +104,7 @@ impl Default for State {
             news: VecDeque::new(),
             reference: 0x21,
             paged: 0,
+            unanswered: None,
         }
     }
 }
@@ -156,14 +169,13 @@ impl State {
             CP_DATA => {
                 let (length, rpdu) = rest.split_first()?;
                 let mut answers = vec![vec![back, CP_ACK]];
-                if let Some(answer) = self.above(rpdu.get(..usize::from(*length))?) {
+                if let Some(answer) = self.above(back, rpdu.get(..usize::from(*length))?) {
                     answers.push(cp_data(back, &answer));
                 }
                 Some(answers)
             }
             CP_ERROR => {
-                let cause = RpAnswer::Broken(*rest.first()?);
-                self.news.push_back(News::Answered(self.reference, cause));
+                self.news.push_back(News::Answered(self.reference, RpAnswer::Broken));
                 None
             }
             _ => None,
@@ -171,7 +183,7 @@ impl State {
     }
 
     /// The relay layer (RP).
-    fn above(&mut self, rpdu: &[u8]) -> Option<Vec<u8>> {
+    fn above(&mut self, back: u8, rpdu: &[u8]) -> Option<Vec<u8>> {
         let [kind, reference, rest @ ..] = rpdu else { return None };
         match kind {
             // RP-DATA from the network
@@ -180,18 +192,17 @@ impl State {
                 let (_, rest) = lv(rest)?;
                 let (tpdu, _) = lv(rest)?;
                 let centre = centre.get(1..).unwrap_or_default();
-                let digits = centre.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).filter(|half| *half < 10);
+                let digits =
+                    centre.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).filter(|half| *half < 10);
                 self.news.push_back(News::Mt(Mt {
                     reference: *reference,
                     centre: digits.map(|half| char::from(b'0' + half)).collect(),
                     tpdu: tpdu.to_owned(),
                     answer: self.answer,
                 }));
-                match self.answer {
-                    Answer::Taken => Some(vec![2, *reference]),
-                    Answer::Refused(cause) => Some(vec![4, *reference, 1, cause]),
-                    Answer::Nothing => None,
-                }
+                let answer = self.answer.rpdu(*reference);
+                self.unanswered = answer.is_none().then_some((back, *reference));
+                answer
             }
             3 => {
                 self.news.push_back(News::Answered(*reference, RpAnswer::Ok));
@@ -269,6 +280,14 @@ impl Phone {
         self.with(|state| state.answer = answer);
     }
 
+    /// Answers at last the message that it took with [`Answer::Nothing`].
+    pub fn finish(&self, answer: Answer) -> Result<()> {
+        let (head, reference) =
+            self.with(|state| state.unanswered.take()).context("no message is unanswered")?;
+        let rpdu = answer.rpdu(reference).context("nothing is no answer")?;
+        self.link.send(&uplink(&self.imsi, &cp_data(head, &rpdu)))
+    }
+
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(self.link.phones.lock().entry(self.imsi.clone()).or_default())
     }
@@ -301,7 +320,6 @@ impl Phone {
         self.first("the end of the connection", |news| (*news == News::Released).then_some(()))
     }
 
-    pub fn next_release_now(&self) -> bool { self.with(|s| s.news.iter().any(|n| *n == News::Released)) }
     /// Sends an SMS-SUBMIT or SMS-COMMAND by this service centre (digits), and waits for the network's answer.
     pub fn submit(&self, centre: &str, tpdu: &[u8]) -> Result<RpAnswer> {
         let reference = self.send(centre, tpdu)?;
@@ -322,8 +340,13 @@ impl Phone {
 
     /// Sends RP-SMMA, "memory available", and waits for the network's answer.
     pub fn memory_available(&self) -> Result<RpAnswer> {
-        let reference = self.request(6, &[])?;
+        let reference = self.request_memory_available()?;
         self.answer(reference)
+    }
+
+    /// Sends it; gives its RP-Message-Reference.
+    pub fn request_memory_available(&self) -> Result<u8> {
+        self.request(6, &[])
     }
 
     /// The network's answer to a request.

@@ -66,9 +66,13 @@ impl Program {
         lines[lines.len().saturating_sub(80)..].join("\n")
     }
 
-    /// All that it said.
-    pub(crate) fn whole_log(&self) -> Result<String> {
-        Ok(String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned())
+    /// Waits until it has said something so many times since its log began.
+    pub(crate) fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        crate::until("a word in its log", || {
+            let text = std::fs::read(&self.log)?;
+            Ok(String::from_utf8_lossy(&text).lines().filter(|line| fits(line)).count() >= times)
+        })
+        .with_context(|| self.log())
     }
 }
 

@@ -47,11 +47,8 @@ impl Radio {
         };
         socket.set_nodelay(true)?;
         let reader = socket.try_clone()?;
-        let link = Arc::new(Link {
-            writer: Mutex::new(socket),
-            phones: Mutex::default(),
-            news: Condvar::default(),
-        });
+        let link =
+            Arc::new(Link { writer: Mutex::new(socket), phones: Mutex::default(), news: Condvar::default() });
         let weak = Arc::downgrade(&link);
         std::thread::Builder::new().name("radio".to_owned()).spawn(move || {
             let mut reader = reader;
@@ -127,7 +124,8 @@ pub(crate) fn detach(imsi: &str) -> Packet {
 fn receive(socket: &mut TcpStream) -> Option<Packet> {
     let mut length = [0; 4];
     socket.read_exact(&mut length).ok()?;
-    let mut octets = vec![0; usize::try_from(u32::from_be_bytes(length)).ok().filter(|length| *length < 4096)?];
+    let mut octets =
+        vec![0; usize::try_from(u32::from_be_bytes(length)).ok().filter(|length| *length < 4096)?];
     socket.read_exact(&mut octets).ok()?;
     Packet::decode(&octets)
 }

@@ -98,7 +98,8 @@ pub fn text_of(tpdu: &[u8]) -> Result<String> {
         }
         2 => {
             let units = data.get(header..usize::from(length)).with_context(broken)?;
-            let units: Vec<_> = units.chunks(2).map(|pair| u16::from(pair[0]) << 8 | u16::from(pair[1])).collect();
+            let units: Vec<_> =
+                units.chunks(2).map(|pair| u16::from(pair[0]) << 8 | u16::from(pair[1])).collect();
             Ok(String::from_utf16(&units)?)
         }
         other => bail!("alphabet {other}: {tpdu:02x?}"),

@@ -29,7 +29,8 @@ impl Vty {
         let answer = self.answer().with_context(|| format!("VTY: {command}"))?;
         // The first line is the command's echo.
         let answer = answer.split_once('\n').map(|(_, rest)| rest).unwrap_or_default();
-        let done = |line: &str| ["% Created", "% Updated", "% Deleted"].iter().any(|done| line.starts_with(done));
+        let done =
+            |line: &str| ["% Created", "% Updated", "% Deleted"].iter().any(|done| line.starts_with(done));
         let complaint = answer.lines().find(|line| line.starts_with('%') && !done(line));
         ensure!(complaint.is_none(), "VTY: {command}: {answer}");
         Ok(answer.to_owned())
