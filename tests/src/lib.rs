@@ -12,7 +12,7 @@ mod raw;
 pub mod sgip;
 mod stage;
 
-pub use capture::Capture;
+pub use capture::{Capture, Spoken};
 pub use directory::Directory;
 pub use kannel::Kannel;
 pub use peer::Peer;

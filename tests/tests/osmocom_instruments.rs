@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use behaviour_tests::osmocom::{
     Answer, Hlr, Message, Msc, Paging, Phone, Radio, Relay, RpAnswer, Submit, text_of,
 };
+use behaviour_tests::{Capture, Spoken};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -32,12 +33,14 @@ const ALERT_REASON: u8 = 0x46;
 
 struct Network {
     hlr: Hlr,
+    /// Between MSC and relay.
+    capture: Capture,
     relay: Relay,
     msc: Msc,
     phone: Phone,
     /// Ends with it.
     _radio: Radio,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Network {
@@ -47,12 +50,13 @@ impl Network {
         let hlr = Hlr::start(folder.path())?;
         hlr.subscriber(IMSI, MSISDN)?;
         let relay = Relay::start(hlr.gsup())?;
-        let msc = Msc::start(folder.path(), "MSC-1", relay.address())?;
-        msc.wait_until_linked(1)?;
+        let capture = Capture::of(Spoken::Gsup, relay.address())?;
+        let msc = Msc::start(folder.path(), "MSC-1", capture.address())?;
+        hlr.wait_until_connected("MSC-1")?;
         let radio = Radio::connect(msc.sgs())?;
         let phone = radio.phone(IMSI);
         phone.attach().with_context(|| msc.log())?;
-        Ok(Self { hlr, relay, msc, phone, _radio: radio, _folder: folder })
+        Ok(Self { hlr, capture, relay, msc, phone, _radio: radio, folder })
     }
 
     /// Brings a message to the phone; gives the MSC's answer.
@@ -60,6 +64,12 @@ impl Network {
         self.relay.inject(&mt(reference))?;
         self.phone.next_mt()?;
         self.relay.next(MT_RESULT)
+    }
+
+    /// Waits until the link was made so many times, seen from both of its ends.
+    fn linked(&self, times: usize) -> Result<()> {
+        self.relay.connections(times)?;
+        self.msc.wait_until_linked(times)
     }
 
     /// Location updates that came to the HLR.
@@ -108,6 +118,11 @@ fn a_phone_attaches_receives_and_sends() -> Result<()> {
         network.relay.inject(&answer(MO_ERROR, reference).with(RP_CAUSE, &[cause]))?;
         assert_eq!(network.phone.answer(reference)?, RpAnswer::Refused(cause));
     }
+    let fields = ["gsup.msg_type", "gsm_sms.tp-mti", "gsm_sms.sms_text"];
+    let seen = network.capture.decode(network.folder.path(), "gsm_sms", &fields)?;
+    let words = |words: [&str; 3]| words.map(|word| vec![word.to_owned()]).to_vec();
+    assert_eq!(seen[0], words(["40", "0", "hello"]));
+    assert_eq!(seen[1..], vec![words(["36", "1", "from the phone"]); 10]);
     Ok(())
 }
 
@@ -193,7 +208,7 @@ fn when_the_link_was_away_only_what_was_said_meanwhile_is_lost() -> Result<()> {
     network.relay.inject(&mt(0x10))?;
     network.phone.next_mt()?;
     network.relay.cut()?;
-    network.msc.wait_until_linked(2)?;
+    network.linked(2)?;
     network.phone.finish(Answer::Taken)?;
     network
         .relay
@@ -204,7 +219,7 @@ fn when_the_link_was_away_only_what_was_said_meanwhile_is_lost() -> Result<()> {
     network.phone.next_mt()?;
     network.relay.cut()?;
     network.phone.finish(Answer::Taken)?;
-    network.msc.wait_until_linked(3)?;
+    network.linked(3)?;
     network.phone.when_it_rings(Answer::Taken);
     network.deliver(0x12)?;
     assert_eq!(network.relay.taken(), [], "the answer to the second message");

@@ -3,7 +3,7 @@
 use super::loopback::Loopback;
 use super::program::Program;
 use super::vty::Vty;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,6 +93,14 @@ impl Hlr {
     /// Who is connected over GSUP, in its own words.
     pub fn connections(&self) -> Result<String> {
         self.vty()?.command("show gsup-connections")
+    }
+
+    /// Waits until it knows an MSC by name. Before, it would not answer its location updates, and over SGs neither the
+    /// phone nor osmo-msc would try again.
+    pub fn wait_until_connected(&self, name: &str) -> Result<()> {
+        let name = format!("'{name}'");
+        crate::until("an MSC's connection", || Ok(self.connections()?.contains(&name)))
+            .with_context(|| self.log())
     }
 
     fn vty(&self) -> Result<Vty> {
