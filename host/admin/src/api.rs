@@ -88,6 +88,8 @@ pub trait Appliance: Plugins + Ledger {
     fn set_opt_out(&self, request: serde_json::Value) -> Result<(), Problem>;
     /// Business systems: their calls and pushes.
     fn business(&self) -> serde_json::Value;
+    /// Core networks: connections, MTs, MOs, what the HLR was asked.
+    fn gsm(&self) -> serde_json::Value;
     /// All metrics.
     fn metrics(&self) -> String;
 }
@@ -125,6 +127,7 @@ pub fn router(appliance: Shared, token: Token) -> Router {
         .route("/v1/reports/again", post(report_again))
         .route("/v1/opt-outs", get(opt_outs).post(set_opt_out))
         .route("/v1/business", get(business))
+        .route("/v1/gsm", get(gsm))
         .route("/metrics", get(metrics))
         .merge(crate::plugins::routes())
         .merge(crate::ledger::routes())
@@ -290,6 +293,10 @@ async fn set_opt_out(State(appliance): State<Shared>, body: Bytes) -> Result<Sta
     let request = json(&body)?;
     call(appliance, move |appliance| appliance.set_opt_out(request)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn gsm(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {
+    answer(appliance, |appliance| Ok(appliance.gsm())).await
 }
 
 async fn business(State(appliance): State<Shared>) -> Result<Json<serde_json::Value>, Problem> {

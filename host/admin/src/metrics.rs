@@ -87,6 +87,22 @@ metrics! {
     Gauge ARCHIVE_REFUSED = "switchyard_archive_refused_messages" [];
     /// 1 while the archive's data base answers.
     Gauge ARCHIVE_UP = "switchyard_archive_up" [];
+    /// Short messages written to MSCs, parts counted singly, by core network.
+    Counter GSM_MT = "switchyard_gsm_mt_total" ["network"];
+    /// MTs by core network and end: delivered, unanswered, late, twice, or what the network said.
+    Counter GSM_MT_ENDED = "switchyard_gsm_mt_ended_total" ["network", "end"];
+    /// Short messages from handsets by core network and end: taken, repeated, or the RP cause of the refusal.
+    Counter GSM_MO = "switchyard_gsm_mo_total" ["network", "end"];
+    /// Handsets that were heard of, by core network and how: ready-for-sm, attached.
+    Counter GSM_ALERTS = "switchyard_gsm_alerts_total" ["network", "how"];
+    /// Subscribers with a message on its way, by core network.
+    Gauge GSM_IN_FLIGHT = "switchyard_gsm_in_flight" ["network"];
+    /// Connections to MSCs (or to the HLR) over which messages can go, by core network.
+    Gauge GSM_CONNECTIONS = "switchyard_gsm_connections" ["network"];
+    /// Questions to the HLR by core network and end: answered, unanswered.
+    Counter GSM_QUESTIONS = "switchyard_gsm_hlr_questions_total" ["network", "end"];
+    /// Signalling frames passed through, by core network.
+    Counter GSM_RELAYED = "switchyard_gsm_relayed_frames_total" ["network"];
     /// Calls of business systems by account, method and result.
     Counter BUSINESS_REQUESTS = "switchyard_business_requests_total" ["account", "method", "result"];
     /// Messages accepted from business systems.
@@ -99,6 +115,8 @@ metrics! {
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
     /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
+    /// Subscribers by peer to whom nothing is sent until a message that has failed is tried again.
+    Gauge PARKED = "switchyard_subscribers_parked" ["peer"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
     /// Octets of message content held in memory.

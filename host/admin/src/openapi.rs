@@ -194,6 +194,14 @@ const OPERATIONS: &[Operation] = &[
         "none",
     ),
     ("get", "/v1/business", false, "Business systems: their calls and pushes.", None, "array"),
+    (
+        "get",
+        "/v1/gsm",
+        false,
+        "GSM core networks: connections, short messages to and from handsets, questions to the HLR.",
+        None,
+        "array",
+    ),
     ("get", "/metrics", false, "Metrics for Prometheus.", None, "text"),
 ];
 

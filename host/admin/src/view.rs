@@ -37,6 +37,10 @@ pub struct Queue {
     pub configured: bool,
     /// Waiting their turn.
     pub queued: u64,
+    /// Of these, behind other messages to the same subscriber.
+    pub aside: u64,
+    /// Subscribers to whom nothing is sent until a message that has failed is tried again.
+    pub parked: u64,
     /// Waiting for their next attempt or schedule.
     pub deferred: u64,
     /// Waiting for the subscriber behind their number to be found.

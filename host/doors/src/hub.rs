@@ -21,6 +21,8 @@ pub enum Delivery {
         taken: u16,
         /// Whether to ask for a receipt.
         want_receipt: bool,
+        /// Another message for the same subscriber is known to wait (serial peers only).
+        more: bool,
         /// The hand-over's name.
         ticket: Ticket,
     },
@@ -99,8 +101,8 @@ impl Hub {
         let mut batches: FxHashMap<LinkId, Vec<Delivery>> = FxHashMap::default();
         for command in commands {
             let (link, delivery) = match command {
-                Command::Send { link, message, leg, taken, want_receipt, ticket } => {
-                    (link, Delivery::Send { message, leg, taken, want_receipt, ticket })
+                Command::Send { link, message, leg, taken, want_receipt, more, ticket } => {
+                    (link, Delivery::Send { message, leg, taken, want_receipt, more, ticket })
                 }
                 Command::Answer { to, answer } => (to.link, Delivery::Answer { token: to.token, answer }),
                 Command::Ask { link, id, peer_id, message, leg } => {

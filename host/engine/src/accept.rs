@@ -156,9 +156,9 @@ impl Engine {
     fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
         legs.iter()
             .position(|leg| {
-                self.peers.get(leg.peer.0 as usize).is_some_and(|peer| {
-                    peer.queued + peer.deferred + peer.resolving < peer.settings.queue_limit
-                })
+                self.peers
+                    .get(leg.peer.0 as usize)
+                    .is_some_and(|peer| peer.waiting() < peer.settings.queue_limit)
             })
             .and_then(|index| u8::try_from(index).ok())
     }
@@ -214,6 +214,7 @@ impl Engine {
         }
         let slot = self.slab.insert(entry);
         self.ids.insert(&self.slab, slot);
+        self.name_subscriber(slot, message);
         if !own_receipt {
             self.pairs.insert(&mut self.slab, slot);
         }
@@ -223,12 +224,17 @@ impl Engine {
     /// Puts a new arrival into its peer's queue, or lets it wait for its subscriber first.
     pub(crate) fn arrive(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
         if self.resolve_first(now, slot, message, out) == Subscription::NotNeeded {
-            self.join_queue(now, slot, message);
+            if self.must_wait(slot) {
+                self.let_pass(slot, out);
+            } else {
+                self.join_queue(slot);
+            }
+            self.watch_longest_wait(now, slot, message);
         }
     }
 
     /// Puts a new arrival at the tail of its peer's queue.
-    fn join_queue(&mut self, now: Now, slot: Slot, message: &Message) {
+    fn join_queue(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
         entry.state = State::Queued;
         let (peer, priority) = (entry.peer, usize::from(entry.priority));
@@ -236,7 +242,6 @@ impl Engine {
         state.queued += 1;
         state.lanes[priority].push(&mut self.slab, slot);
         self.mark(peer.0);
-        self.watch_longest_wait(now, slot, message);
     }
 
     /// Sets the timer for a leg that may only wait so long.
@@ -338,6 +343,8 @@ impl Engine {
                 let entry = &mut self.slab[slot];
                 entry.leg = leg;
                 entry.peer = peer;
+                self.peer_mut(peer);
+                self.name_subscriber(slot, &message);
                 let message = self.replace_content(slot, message, out);
                 self.begin_leg(now, slot, &message, out);
             }

@@ -38,6 +38,9 @@ pub enum Command {
         taken: u16,
         /// Whether the peer is to be asked for a receipt.
         want_receipt: bool,
+        /// Another message for the same subscriber is known to wait (serial peers only): the way to the handset may stay
+        /// open.
+        more: bool,
         /// The hand-over's name.
         ticket: Ticket,
     },

@@ -1,21 +1,22 @@
 //! What follows a failed attempt, where a delivery policy is asked. Without its word the built-in schedule decides, and a
 //! message that is being decided when the daemon ends is found deferred by that schedule.
 
+use crate::custody::imsi_on_leg;
 use crate::engine::Engine;
-use crate::resolving::{number_on_leg, without_plus};
+use crate::resolving::number_on_leg;
 use crate::slab::{Slot, State, flag};
 use crate::{Command, Output};
 use model::{
-    AddressBytes, Attempt, ErrorClass, FinalState, Hook, Message, MessageId, Moment, Next, NextStep, Now,
-    PeerMessageId, StepKind, Verdict,
+    AddressBytes, Attempt, ErrorClass, FinalState, Hook, Imsi, Message, MessageId, Moment, Next, NextStep,
+    Now, PeerMessageId, StepKind, Verdict,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// From so many attempts on, at least [`BREATH`] passes before the next, whatever the policy says: a policy that repeats at
 /// once what a peer refuses at once would keep the disk busy and nothing else.
-const MANY_ATTEMPTS: u16 = 100;
-const BREATH: Duration = Duration::from_secs(1);
+pub(crate) const MANY_ATTEMPTS: u16 = 100;
+pub(crate) const BREATH: Duration = Duration::from_secs(1);
 
 /// A failed attempt that the policy has been asked about.
 #[derive(Debug, Clone, Copy)]
@@ -29,35 +30,47 @@ struct Failed {
 #[derive(Debug, Default)]
 pub(crate) struct Deciding {
     asked: HashMap<MessageId, Failed>,
-    by_number: HashMap<AddressBytes, Vec<MessageId>>,
-    numbers: HashMap<MessageId, AddressBytes>,
+    by_number: HashMap<AddressBytes, BTreeSet<MessageId>>,
+    by_imsi: HashMap<Imsi, BTreeSet<MessageId>>,
+    names: HashMap<MessageId, (AddressBytes, Option<Imsi>)>,
 }
 
 impl Deciding {
-    fn await_alert(&mut self, number: AddressBytes, id: MessageId) {
-        self.by_number.entry(number.clone()).or_default().push(id);
-        self.numbers.insert(id, number);
+    fn await_alert(&mut self, number: AddressBytes, imsi: Option<Imsi>, id: MessageId) {
+        self.by_number.entry(number.clone()).or_default().insert(id);
+        if let Some(imsi) = &imsi {
+            self.by_imsi.entry(imsi.clone()).or_default().insert(id);
+        }
+        self.names.insert(id, (number, imsi));
     }
 
     /// A message waits no longer for its subscriber to be heard of, if it did.
     pub(crate) fn forget_alert(&mut self, id: MessageId) {
-        if let Some(number) = self.numbers.remove(&id)
-            && let Some(ids) = self.by_number.get_mut(&number)
-        {
-            ids.retain(|other| *other != id);
+        let Some((number, imsi)) = self.names.remove(&id) else { return };
+        if let Some(ids) = self.by_number.get_mut(&number) {
+            ids.remove(&id);
             if ids.is_empty() {
                 self.by_number.remove(&number);
             }
         }
+        if let Some(imsi) = imsi
+            && let Some(ids) = self.by_imsi.get_mut(&imsi)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_imsi.remove(&imsi);
+            }
+        }
     }
 
-    /// Takes out all that wait for a subscriber.
-    fn heard_of(&mut self, number: &AddressBytes) -> Vec<MessageId> {
-        let ids = self.by_number.remove(number).unwrap_or_default();
-        for id in &ids {
-            self.numbers.remove(id);
-        }
-        ids
+    /// All that wait for a subscriber to be heard of, oldest first.
+    pub(crate) fn heard_of_number(&self, number: &AddressBytes) -> Vec<MessageId> {
+        self.by_number.get(number).into_iter().flatten().copied().collect()
+    }
+
+    /// The same by IMSI.
+    pub(crate) fn heard_of_imsi(&self, imsi: &Imsi) -> Vec<MessageId> {
+        self.by_imsi.get(imsi).into_iter().flatten().copied().collect()
     }
 }
 
@@ -99,6 +112,7 @@ impl Engine {
         entry.due = now.mono + wait;
         let failed = Failed { attempt: entry.attempts, class, code };
         self.deciding.asked.insert(entry.id, failed);
+        self.keep_turn(slot);
         self.record(now, slot, out);
         out.commands.push(Command::Decide { message, attempt });
     }
@@ -168,19 +182,7 @@ impl Engine {
     /// A message waits until its subscriber is heard of.
     pub(crate) fn index_alert(&mut self, slot: Slot, message: &Message) {
         let (id, leg) = (self.slab[slot].id, self.slab[slot].leg);
-        self.deciding.await_alert(number_on_leg(message, leg), id);
-    }
-
-    /// A subscriber was heard of: what waits for that goes back to its place.
-    pub(crate) fn alert(&mut self, now: Now, msisdn: &AddressBytes, out: &mut Output) {
-        for id in self.deciding.heard_of(&without_plus(msisdn)) {
-            if let Some(slot) = self.ids.get(&self.slab, id)
-                && self.slab[slot].state == State::Deferred
-            {
-                self.peer_of(slot).deferred -= 1;
-                self.put_back(now, slot, out);
-            }
-        }
+        self.deciding.await_alert(number_on_leg(message, leg), imsi_on_leg(message, leg).cloned(), id);
     }
 
     /// The policy has gone: what it was asked is decided without it.

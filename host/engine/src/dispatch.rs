@@ -1,5 +1,6 @@
 //! From a place in a queue to a link.
 
+use crate::custody::ASIDE_RUN;
 use crate::engine::Engine;
 use crate::peer::{Brake, InFlight};
 use crate::resolving::Subscription;
@@ -17,9 +18,11 @@ impl Engine {
     /// Sends what the peer's queue, links and pace allow.
     pub(crate) fn dispatch(&mut self, now: Now, peer: u32, out: &mut Output) {
         let index = peer as usize;
+        let serial = self.peers[index].settings.serial;
+        let mut set_aside = 0;
         let brake = loop {
             if self.peers[index].queued == 0 {
-                break Brake::Idle;
+                break if self.peers[index].aside > 0 { Brake::Subscribers } else { Brake::Idle };
             }
             if self.draining {
                 break Brake::Draining;
@@ -47,17 +50,32 @@ impl Engine {
                 self.end(now, slot, FinalState::Expired, None, out);
                 continue;
             }
-            if self.slab[slot].message.is_none() {
+            if serial && self.must_wait(slot) {
+                if set_aside == ASIDE_RUN {
+                    self.wake_peer(peer, now.mono);
+                    break Brake::Subscribers;
+                }
+                set_aside += 1;
+                self.take_head(index, priority, slot);
+                self.let_pass(slot, out);
+                continue;
+            }
+            let Some(message) = &self.slab[slot].message else {
                 self.load_head(index, priority, slot, out);
                 break Brake::Loading;
+            };
+            if serial && self.slab[slot].subscriber == 0 {
+                // The peer was not serial yet when the message came.
+                let message = message.clone();
+                self.name_subscriber(slot, &message);
+                continue;
             }
             if let Some(bucket) = &mut self.peers[index].bucket
                 && let Err(until) = bucket.take(now.mono)
             {
                 break Brake::Rate { until };
             }
-            self.peers[index].lanes[priority].pop(&mut self.slab, slot);
-            self.peers[index].queued -= 1;
+            self.take_head(index, priority, slot);
             self.send(now, link, slot, out);
         };
         self.peers[index].brake = brake;
@@ -67,6 +85,11 @@ impl Engine {
         if let Brake::Rate { until } | Brake::Throttled { until } = brake {
             self.wake_peer(peer, until);
         }
+    }
+
+    fn take_head(&mut self, peer: usize, priority: usize, slot: Slot) {
+        self.peers[peer].lanes[priority].pop(&mut self.slab, slot);
+        self.peers[peer].queued -= 1;
     }
 
     /// Asks for the content of a queue's head, and of those behind it that have come back to their places; new arrivals
@@ -112,6 +135,9 @@ impl Engine {
 
     /// Asks for the content of messages that near the front of queues that move.
     pub(crate) fn load_ahead(&mut self, out: &mut Output) {
+        if !self.to_fetch.is_empty() {
+            out.commands.push(Command::Load { ids: std::mem::take(&mut self.to_fetch) });
+        }
         while let Some(peer) = self.to_load.pop() {
             let mut ids = Vec::new();
             for lane in &mut self.peers[peer as usize].lanes {
@@ -133,12 +159,15 @@ impl Engine {
         match entry.state {
             State::Queued if peer.links.is_empty() => self.cached > limit / 2,
             State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
-            State::Deferred | State::Held | State::Resolving | State::Receipt => self.cached > limit / 2,
+            State::Aside | State::Deferred | State::Held | State::Resolving | State::Receipt => {
+                self.cached > limit / 2
+            }
             _ => false,
         }
     }
 
     fn send(&mut self, now: Now, link_index: u32, slot: Slot, out: &mut Output) {
+        let more = self.take_turn(slot, out);
         let Some(link) = self.links.get_mut(link_index as usize).and_then(Option::as_mut) else { return };
         let entry = &mut self.slab[slot];
         let Some(message) = entry.message.clone() else { return };
@@ -163,6 +192,7 @@ impl Engine {
             leg: entry.leg,
             taken: u16::try_from(taken).unwrap_or(u16::MAX),
             want_receipt,
+            more,
             ticket,
         });
         self.totals.submitted += 1;
@@ -182,12 +212,12 @@ impl Engine {
             self.timers.set(soon, Timer::Message(slot, id));
             return;
         };
-        let slot = if self.slab[slot].state == State::Queued {
-            self.leave_queue(slot)
-        } else {
-            self.leave_resolving(slot);
-            slot
-        };
+        let mut slot = slot;
+        match self.slab[slot].state {
+            State::Queued => slot = self.leave_queue(slot),
+            State::Aside => self.leave_aside(slot),
+            _ => self.leave_resolving(slot),
+        }
         if !self.next_leg(now, slot, &message, out) {
             self.requeue(slot);
         }
@@ -207,10 +237,12 @@ impl Engine {
         // Parts that one peer has cannot be completed by another: the next leg sends the whole message.
         self.slab[slot].side().parts.clear();
         self.step(now, slot, StepKind::NextLeg { peer: leg.peer });
+        self.end_turn(slot);
         let entry = &mut self.slab[slot];
         entry.leg = u8::try_from(next).unwrap_or(u8::MAX);
         entry.peer = leg.peer;
         self.peer_mut(leg.peer);
+        self.name_subscriber(slot, message);
         self.begin_leg(now, slot, message, out);
         true
     }
@@ -242,14 +274,14 @@ fn ticket(steps: &[Step], own: Ticket) -> Ticket {
     let mut repeats = false;
     for step in steps.iter().rev() {
         match step.kind {
-            StepKind::SentAgain => repeats = true,
+            StepKind::SentAgain | StepKind::Unanswered | StepKind::Recovered => repeats = true,
             StepKind::Submitted { attempt, .. } if repeats => {
                 ticket = Ticket { at: step.at, attempt };
                 repeats = false;
             }
-            StepKind::Unanswered
-            | StepKind::Recovered
-            | StepKind::Deferred { .. }
+            StepKind::Deferred { .. }
+            | StepKind::AwaitingAlert { .. }
+            | StepKind::Decided { .. }
             | StepKind::Asked
             | StepKind::NotSent => {}
             _ => break,

@@ -46,6 +46,7 @@ impl Engine {
             return;
         }
         let slot = self.leave_wait(slot, out);
+        self.end_turn(slot);
         let entry = &mut self.slab[slot];
         let steps = entry.side.as_mut().map(|side| std::mem::take(&mut side.steps)).unwrap_or_default();
         let took_it = !matches!(state, FinalState::Cancelled | FinalState::Expired | FinalState::Rejected);
@@ -89,9 +90,13 @@ impl Engine {
     }
 
     /// Takes a message out of whatever it waits in. Its slot may change.
-    fn leave_wait(&mut self, slot: Slot, out: &mut Output) -> Slot {
+    pub(crate) fn leave_wait(&mut self, slot: Slot, out: &mut Output) -> Slot {
         match self.slab[slot].state {
             State::Queued => self.leave_queue(slot),
+            State::Aside => {
+                self.leave_aside(slot);
+                slot
+            }
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
                 let id = self.slab[slot].id;
@@ -169,6 +174,7 @@ impl Engine {
     }
 
     pub(crate) fn drop_own_receipt(&mut self, slot: Slot, out: &mut Output) {
+        self.end_turn(slot);
         out.batch.dropped.push(self.slab[slot].id);
         self.release(slot);
     }
@@ -205,7 +211,11 @@ impl Engine {
             {
                 let message = message.clone();
                 let slot = self.leave_queue(slot);
+                self.end_turn(slot);
                 self.resolve_first(now, slot, &message, out);
+            }
+            if self.slab[slot].state == State::Aside {
+                self.loaded_aside(slot);
             }
             if self.slab[slot].state == State::Ending
                 && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)

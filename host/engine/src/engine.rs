@@ -10,6 +10,7 @@ use crate::random::Random;
 use crate::resolving::{Resolving, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
 use crate::timer::{Timer, Timers};
+use crate::turns::Turns;
 use crate::{Answer, Command, Event, Output, Settings};
 use model::{Final, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
 use rustc_hash::FxHashMap;
@@ -60,6 +61,9 @@ pub struct Engine {
     pub(crate) money: Money,
     pub(crate) resolving: Resolving,
     pub(crate) deciding: Deciding,
+    pub(crate) turns: Turns,
+    /// Messages behind a turn whose content is to be read back.
+    pub(crate) to_fetch: Vec<MessageId>,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
@@ -104,6 +108,8 @@ pub struct Totals {
     pub attempts_refused: u64,
     /// Of these, those that said "too fast" or "queue full".
     pub throttled: u64,
+    /// Messages whose turn in a queue came while another to the same subscriber went first.
+    pub set_aside: u64,
 }
 
 /// What a message costs in memory while its content is held, beyond its octets.
@@ -126,6 +132,8 @@ impl Engine {
             money: Money::new(random.next()),
             resolving: Resolving::new(random.next()),
             deciding: Deciding::default(),
+            turns: Turns::new(random.next()),
+            to_fetch: Vec::new(),
             random,
             settings,
             slab: Slab::new(),
@@ -202,6 +210,7 @@ impl Engine {
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
             Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
             Event::Alert { msisdn } => self.alert(now, &msisdn, out),
+            Event::Reachable { imsi } => self.reachable(now, &imsi, out),
             Event::Drain => self.draining = true,
         }
     }
@@ -302,10 +311,12 @@ impl Engine {
                     return;
                 }
                 self.requeue(slot);
-                self.load_if_missing(slot, out);
+                if self.slab[slot].state == State::Queued {
+                    self.load_if_missing(slot, out);
+                }
             }
             State::Held => self.ask_route(now, slot, out),
-            State::Queued | State::Resolving => self.waited_long_enough(now, slot, out),
+            State::Queued | State::Aside | State::Resolving => self.waited_long_enough(now, slot, out),
             State::Free
             | State::Ghost
             | State::Submitted
@@ -333,6 +344,7 @@ impl Engine {
             match entry.state {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
                 State::Queued
+                | State::Aside
                 | State::Deferred
                 | State::Held
                 | State::Routing
@@ -393,8 +405,12 @@ impl Engine {
     }
 
     fn configure_peer(&mut self, settings: crate::PeerSettings) {
-        let peer = settings.peer;
+        let (peer, serial) = (settings.peer, settings.serial);
+        let before = self.peer_mut(peer).settings.serial;
         self.peer_mut(peer).configure(settings);
+        if before != serial {
+            self.turns_changed(peer.0, serial);
+        }
         self.mark(peer.0);
     }
 
@@ -556,11 +572,15 @@ impl Engine {
         moved
     }
 
-    /// Puts a message into its peer's queue, at the place that its id gives it.
+    /// Puts a message into its peer's queue, at the place that its id gives it; at a serial peer perhaps behind others to
+    /// its subscriber.
     pub(crate) fn requeue(&mut self, slot: Slot) {
+        self.slab[slot].due = Moment(u64::MAX);
+        if self.back_behind_turn(slot) {
+            return;
+        }
         let entry = &mut self.slab[slot];
         entry.state = State::Queued;
-        entry.due = Moment(u64::MAX);
         let (peer, priority, missing) = (entry.peer, usize::from(entry.priority), entry.message.is_none());
         let peer_index = peer.0 as usize;
         self.peer_mut(peer).queued += 1;

@@ -1,6 +1,6 @@
 use crate::PeerSettings;
 use model::{
-    Address, AddressBytes, Final, LedgerOperation, LinkId, Message, MessageId, Next, Outcome, PeerId,
+    Address, AddressBytes, Final, Imsi, LedgerOperation, LinkId, Message, MessageId, Next, Outcome, PeerId,
     Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text, Timestamp,
 };
 use std::sync::Arc;
@@ -172,6 +172,12 @@ pub enum Event {
     Alert {
         /// The subscriber's number; a leading plus sign makes no difference.
         msisdn: AddressBytes,
+    },
+    /// As [`Event::Alert`], by IMSI. What is parked at serial peers is tried as well, whatever it waits for; an attempt
+    /// that is under way is tried again at once if it fails.
+    Reachable {
+        /// The subscriber.
+        imsi: Imsi,
     },
     /// Which plugins are bound from now on. Messages that wait for a resolver that is no longer there fail on that leg.
     Hooks {

@@ -9,6 +9,7 @@ mod accept;
 mod batch;
 mod command;
 mod consent;
+mod custody;
 mod deciding;
 mod dispatch;
 mod ending;
@@ -29,8 +30,10 @@ mod resolving;
 mod settings;
 mod slab;
 mod status;
+mod strangers;
 mod subscribers;
 mod timer;
+mod turns;
 
 pub use batch::{
     Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Part, Progress, Recovered, Remembered,
@@ -41,4 +44,4 @@ pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
 pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
-pub use status::{Brake, Doing, MessageStatus, PeerStatus};
+pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};

@@ -1,9 +1,10 @@
 //! From a peer's answer to what comes next.
 
+use crate::deciding::{BREATH, MANY_ATTEMPTS};
 use crate::engine::Engine;
 use crate::ledger::verdict_of_parts;
 use crate::peer::InFlight;
-use crate::slab::{Slot, State, flag};
+use crate::slab::{NONE, Slot, State, flag};
 use crate::{Command, Output, Part, Progress, Uncertainty, Waiting};
 use model::{
     ErrorClass, FinalState, LinkId, Message, MessageId, Moment, Now, Outcome, PeerMessageId, ReceiptState,
@@ -42,6 +43,18 @@ impl Engine {
                 }
                 Outcome::NotSent | Outcome::Unanswered { .. } => {}
             },
+            // The answer of a serial peer that was given up; meanwhile the message waits for its next attempt.
+            State::Deferred | State::Deciding | State::Queued | State::Aside => {
+                let same =
+                    self.link_index.get(&link).and_then(|index| self.links.get(*index as usize)?.as_ref());
+                let same = same.is_some_and(|link| link.peer == self.slab[slot].peer);
+                if same && matches!(outcome, Outcome::Accepted { .. }) && self.is_unanswered(slot) {
+                    let slot = self.leave_wait(slot, out);
+                    (self.slab[slot].state, self.slab[slot].link) = (State::Submitted, NONE);
+                    let flight = InFlight { slot, seq: 0, at: now.wall };
+                    self.settle_outcome(now, slot, flight, outcome, out);
+                }
+            }
             _ => {}
         }
     }
@@ -79,6 +92,16 @@ impl Engine {
                 self.history(slot, flight);
                 self.keep_parts(slot, taken);
                 self.step(now, slot, StepKind::Unanswered);
+                let settings = &self.peer_of(slot).settings;
+                let again = settings.uncertainty == Uncertainty::SendAgain;
+                if settings.serial && (again || self.slab[slot].has(flag::OWN_RECEIPT)) {
+                    // Most likely the handset is out of reach. It may have the message all the same: what is tried next
+                    // repeats this hand-over.
+                    self.totals.uncertain += 1;
+                    self.totals.sent_again += 1;
+                    self.what_follows(now, slot, ErrorClass::Absent, 0, out);
+                    return;
+                }
                 self.in_doubt(now, slot, out);
                 self.expect(now, slot, known, out);
             }
@@ -109,7 +132,7 @@ impl Engine {
             .fold(0_u32, u32::saturating_add);
         let state = &mut self.peers[peer.0 as usize];
         state.taken(windows);
-        let (expects, addressee) = (state.settings.receipts, state.settings.addressee);
+        let (expects, addressee) = (state.settings.receipts, state.settings.is_addressee());
         let first = ids.first().cloned().unwrap_or_default();
         if self.slab[slot].has(flag::OWN_RECEIPT) {
             self.totals.receipts_delivered += 1;
@@ -138,6 +161,12 @@ impl Engine {
     }
 
     fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
+        let class = match class {
+            ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, out) => return,
+            // Nobody knows better: that is the end of it on this leg.
+            ErrorClass::UnknownSubscriber => ErrorClass::Permanent,
+            class => class,
+        };
         // The peer's pause begins at once: nothing overtakes the message while the policy is asked about it.
         if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
             self.totals.throttled += 1;
@@ -151,10 +180,12 @@ impl Engine {
     pub(crate) fn built_in(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
         match class {
             ErrorClass::Throttled | ErrorClass::QueueFull => self.put_back(now, slot, out),
-            ErrorClass::Temporary | ErrorClass::Absent | ErrorClass::MemoryFull => {
-                self.try_later(now, slot, code, out);
+            ErrorClass::Temporary => self.try_later(now, slot, code, false, out),
+            ErrorClass::Absent | ErrorClass::MemoryFull => {
+                let serial = self.peer_of(slot).settings.serial;
+                self.try_later(now, slot, code, serial, out);
             }
-            ErrorClass::Permanent => self.leg_failed(now, slot, code, out),
+            ErrorClass::Permanent | ErrorClass::UnknownSubscriber => self.leg_failed(now, slot, code, out),
         }
     }
 
@@ -164,8 +195,9 @@ impl Engine {
         self.record(now, slot, out);
     }
 
-    /// The built-in schedule: a step by the number of attempts, up to the end of validity.
-    fn try_later(&mut self, now: Now, slot: Slot, code: u32, out: &mut Output) {
+    /// The built-in schedule: a step by the number of attempts, up to the end of validity. Where an alert is hoped for, it
+    /// ends the wait.
+    fn try_later(&mut self, now: Now, slot: Slot, code: u32, alert: bool, out: &mut Output) {
         let entry = &self.slab[slot];
         let settings = &self.peers[entry.peer.0 as usize].settings;
         if settings.max_attempts != 0 && entry.attempts >= settings.max_attempts {
@@ -173,7 +205,13 @@ impl Engine {
             return;
         }
         let until = now.mono + self.built_in_wait(slot);
-        self.step(now, slot, StepKind::Deferred { until: now.wall_of(until) });
+        let wall = now.wall_of(until);
+        let wait =
+            if alert { StepKind::AwaitingAlert { until: wall } } else { StepKind::Deferred { until: wall } };
+        self.step(now, slot, wait);
+        if alert && let Some(message) = self.slab[slot].message.clone() {
+            self.index_alert(slot, &message);
+        }
         self.try_again(now, slot, until, out);
     }
 
@@ -185,8 +223,19 @@ impl Engine {
         self.random.jitter(retry.get(step).copied().unwrap_or(Duration::from_secs(60)))
     }
 
-    /// Another attempt on this leg, at its time.
+    /// Another attempt on this leg, at its time; where the subscriber was heard of since the last one began, at once.
     pub(crate) fn try_again(&mut self, now: Now, slot: Slot, until: Moment, out: &mut Output) {
+        let mut until = until;
+        if self.was_heard(slot) {
+            if self.slab[slot].attempts < MANY_ATTEMPTS {
+                let id = self.slab[slot].id;
+                self.deciding.forget_alert(id);
+                self.put_back(now, slot, out);
+                return;
+            }
+            until = until.min(now.mono + BREATH);
+        }
+        self.park(slot);
         self.defer(slot, until);
         self.record(now, slot, out);
         if self.cached > self.settings.body_cache {
@@ -215,7 +264,7 @@ impl Engine {
             self.step(now, slot, StepKind::SentAgain);
             if self.slab[slot].attempts > 1 {
                 // A peer that never answers would get the same message as fast as its timer runs.
-                self.try_later(now, slot, 0, out);
+                self.try_later(now, slot, 0, false, out);
             } else {
                 self.put_back(now, slot, out);
             }
@@ -225,6 +274,7 @@ impl Engine {
         entry.state = State::Uncertain;
         entry.due = now.mono + limit;
         let id = entry.id;
+        self.park(slot);
         self.peer_of(slot).uncertain += 1;
         if let Some(key) = self.doubt_key(group, slot) {
             self.in_doubt.entry(key).or_default().push(id);
@@ -243,6 +293,7 @@ impl Engine {
             return;
         }
         self.leave_doubt(slot);
+        self.end_turn(slot);
         self.keep_parts(slot, known);
         let peer = self.slab[slot].peer.0 as usize;
         let settings = &self.peers[peer].settings;
@@ -334,6 +385,7 @@ impl Engine {
             State::Uncertain => Waiting::Uncertain { since },
             State::Receipt => Waiting::Receipt { peer: entry.peer, since },
             State::Queued
+            | State::Aside
             | State::Resolving
             | State::Submitted
             | State::Free

@@ -1,7 +1,8 @@
 use crate::PeerSettings;
 use crate::lane::Lane;
 use crate::random::Random;
-use model::{Moment, PeerAdvice, PeerId, Priority};
+use model::{MessageId, Moment, PeerAdvice, PeerId, Priority};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A token bucket in thousandths of a message, so that it works in whole milliseconds.
@@ -87,6 +88,8 @@ pub enum Brake {
     },
     /// Content is being read back from the store.
     Loading,
+    /// All that waits is behind other messages to the same subscribers.
+    Subscribers,
     /// The peer is not in the configuration (any more).
     NotConfigured,
     /// The appliance is shutting down.
@@ -102,6 +105,11 @@ pub(crate) struct Peer {
     /// Messages in `lanes`, ghosts left out.
     pub(crate) queued: u64,
     pub(crate) deferred: u64,
+    /// Messages behind others to the same subscriber, and the oldest of each subscriber's with its turn's key.
+    pub(crate) aside: u64,
+    pub(crate) oldest_aside: BTreeSet<(MessageId, u64)>,
+    /// Subscribers whose turn is held by a message that waits after a failure.
+    pub(crate) parked: u64,
     /// Messages that wait for their subscriber before they may join its queue.
     pub(crate) resolving: u64,
     pub(crate) uncertain: u64,
@@ -132,6 +140,9 @@ impl Peer {
             lanes: Default::default(),
             queued: 0,
             deferred: 0,
+            aside: 0,
+            oldest_aside: BTreeSet::new(),
+            parked: 0,
             resolving: 0,
             uncertain: 0,
             awaiting: 0,
@@ -146,6 +157,11 @@ impl Peer {
             evicted: 0,
             brake: Brake::NotConfigured,
         }
+    }
+
+    /// Messages that wait for it: what its limit is about.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.queued + self.aside + self.deferred + self.resolving
     }
 
     pub(crate) fn configure(&mut self, settings: PeerSettings) {

@@ -317,10 +317,10 @@ impl Engine {
         out: &mut Output,
     ) -> Answer {
         let account = self.peer_mut(message.origin);
-        if !account.settings.addressee {
+        if !account.settings.is_addressee() {
             return Answer::Refused(Refusal::UnknownMessage);
         }
-        if account.queued + account.deferred >= account.settings.queue_limit {
+        if account.waiting() >= account.settings.queue_limit {
             return Answer::Refused(Refusal::QueueFull);
         }
         let delivered = u16::from(ended.state == FinalState::Delivered);
@@ -331,15 +331,18 @@ impl Engine {
     fn send_back(&mut self, now: Now, message: &Message, text: ReceiptText, out: &mut Output) {
         // Only accounts take receipts; an SMSC whose MO asked for one is told by its own protocol.
         let account = self.peer_mut(message.origin);
-        if !account.settings.addressee {
+        if !account.settings.is_addressee() {
             return;
         }
         // Beyond the account's limit the report is left to be asked for again: the message's record has it.
-        if account.queued + account.deferred >= account.settings.queue_limit {
+        // A subscriber's receipt is for his handset: who he is must be known, where somebody can tell.
+        let serial = account.settings.serial;
+        if account.waiting() >= account.settings.queue_limit {
             self.totals.receipts_dropped += 1;
             return;
         }
         self.totals.receipts_made += 1;
+        let leg = Leg { resolve: serial && self.settings.resolver, ..Leg::to(message.origin) };
         let receipt = Message {
             id: MessageId(0),
             kind: Kind::Receipt(Box::new(text)),
@@ -364,7 +367,7 @@ impl Engine {
             scheduled: None,
             expires_at: now.wall + self.settings.own_receipt_validity,
             routed: Routed {
-                verdict: Verdict::Forward(vec![Leg::to(message.origin)]),
+                verdict: Verdict::Forward(vec![leg]),
                 by: BACK_TO_SENDER.clone(),
                 note: None,
                 quote: None,

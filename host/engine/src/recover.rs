@@ -58,6 +58,9 @@ impl Engine {
                     {
                         self.index_alert(slot, &message);
                     }
+                    if self.slab[slot].attempts > 0 && !scheduled {
+                        self.park(slot);
+                    }
                     self.defer(slot, now.moment_of(until));
                 }
                 Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
@@ -68,6 +71,7 @@ impl Engine {
                     let entry = &mut self.slab[slot];
                     entry.state = State::Uncertain;
                     entry.due = now.moment_of(since + limit);
+                    self.park(slot);
                     self.peer_of(slot).uncertain += 1;
                     if let Some(key) = self.doubt_key(group, slot) {
                         self.in_doubt.entry(key).or_default().push(id);

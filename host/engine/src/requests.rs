@@ -206,9 +206,11 @@ impl Engine {
                 }
                 State::Deciding => self.leave_deciding(slot),
                 State::Resolving => self.leave_resolving(slot),
+                State::Aside => self.leave_aside(slot),
                 _ => {}
             }
             if self.slab[slot].state != State::Held {
+                self.end_turn(slot);
                 self.defer(slot, now.moment_of(at));
             }
         }

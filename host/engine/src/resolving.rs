@@ -158,6 +158,17 @@ impl Resolving {
         }
     }
 
+    /// The IMSI that is remembered of a number.
+    pub(crate) fn remembered_imsi(&self, number: &AddressBytes, now: Moment) -> Option<Imsi> {
+        let answer = self.known.get(number, now)?;
+        answer.subscriber.as_ref().map(|(imsi, _)| imsi.clone())
+    }
+
+    /// What is remembered of a number holds no longer, if it is this subscriber.
+    pub(crate) fn forget_answer(&mut self, number: &AddressBytes, imsi: &Imsi) {
+        self.known.forget_answer(number, imsi);
+    }
+
     /// When a number is asked about again, if it waits for that; and who wanted time.
     pub(crate) fn delay(&self, number: &AddressBytes) -> (Option<Moment>, Option<&Answer>) {
         self.numbers.get(number).map_or((None, None), |waiting| (waiting.again, waiting.said.as_deref()))
@@ -287,7 +298,8 @@ impl Engine {
         let peer = self.fill_in(&mut message, leg, imsi, *serving);
         self.step(now, slot, StepKind::Resolved { peer, cached });
         self.slab[slot].peer = peer;
-        self.replace_content(slot, message, out);
+        let message = self.replace_content(slot, message, out);
+        self.name_subscriber(slot, &message);
         self.requeue(slot);
         // Waiting for the subscriber was waiting for the leg.
         self.slab[slot].due = longest_wait;

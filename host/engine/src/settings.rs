@@ -34,6 +34,10 @@ pub struct PeerSettings {
     pub receipts: bool,
     /// Whether its taking a message over is delivery: true for accounts, whose ESMEs are the addressee.
     pub addressee: bool,
+    /// One message at a time for a subscriber, whatever windows and links there are. A subscriber is known by the IMSI of
+    /// the leg, or where it has none by the number. Such a peer serves the addressees themselves: see
+    /// [`PeerSettings::is_addressee`].
+    pub serial: bool,
     /// How long to wait for a receipt before the message ends as unknown.
     pub receipt_limit: Duration,
     /// Waits between attempts after a temporary failure; the last one repeats until the validity ends.
@@ -60,12 +64,21 @@ impl PeerSettings {
             uncertain_limit: Duration::from_secs(3600),
             receipts: true,
             addressee: false,
+            serial: false,
             receipt_limit: Duration::from_secs(3 * 86_400),
             retry: [10, 30, 60, 300, 900, 3600].map(Duration::from_secs).to_vec(),
             max_attempts: 0,
             part_receipts: false,
             opt_out: false,
         }
+    }
+}
+
+impl PeerSettings {
+    /// Whether what the peer takes has reached its addressee; receipts of ours go to such peers only.
+    #[must_use]
+    pub fn is_addressee(&self) -> bool {
+        self.addressee || self.serial
     }
 }
 

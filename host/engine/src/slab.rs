@@ -19,6 +19,9 @@ pub(crate) enum State {
     Ghost,
     /// In its peer's queue.
     Queued,
+    /// Behind another message to the same subscriber, at a serial peer: see [`crate::turns`]. `due` is as for queued
+    /// messages.
+    Aside,
     /// On a link, unanswered.
     Submitted,
     /// Waiting for its next attempt or its scheduled time (`due`).
@@ -43,9 +46,13 @@ impl State {
     /// Whether nobody has the message but us, so that its submitter may take it back.
     pub(crate) fn waits(self) -> bool {
         match self {
-            Self::Queued | Self::Deferred | Self::Held | Self::Routing | Self::Resolving | Self::Deciding => {
-                true
-            }
+            Self::Queued
+            | Self::Aside
+            | Self::Deferred
+            | Self::Held
+            | Self::Routing
+            | Self::Resolving
+            | Self::Deciding => true,
             Self::Free | Self::Ghost | Self::Submitted | Self::Uncertain | Self::Receipt | Self::Ending => {
                 false
             }
@@ -84,6 +91,8 @@ pub(crate) struct Entry {
     pub(crate) id: MessageId,
     /// Keyed hash of origin, source and destination.
     pub(crate) pair: u64,
+    /// Keyed hash of peer and subscriber where the peer is serial, see [`crate::turns`]; otherwise 0.
+    pub(crate) subscriber: u64,
     /// The content, while it is held in memory.
     pub(crate) message: Option<Arc<Message>>,
     /// See [`State`]; for queued messages, when the leg's longest wait ends.
@@ -97,9 +106,10 @@ pub(crate) struct Entry {
     /// Neighbours in the list of messages with the same pair.
     pub(crate) pair_next: Slot,
     pub(crate) pair_prev: Slot,
-    /// Index of the link in the engine's list; in free slots, the next free slot.
+    /// Index of the link in the engine's list; in free slots, the next free slot. For messages that are aside, their
+    /// successor.
     pub(crate) link: u32,
-    /// Position in the link's list of unanswered messages.
+    /// Position in the link's list of unanswered messages. For messages that are aside, their predecessor.
     pub(crate) position: u32,
     /// Seconds since the epoch at acceptance.
     pub(crate) accepted: u32,
@@ -142,6 +152,7 @@ impl Entry {
         Self {
             id: MessageId(0),
             pair: 0,
+            subscriber: 0,
             message: None,
             due: Moment(u64::MAX),
             expires: Moment(u64::MAX),

@@ -15,8 +15,12 @@ pub struct PeerStatus {
     pub peer: PeerId,
     /// Whether it is in the configuration.
     pub configured: bool,
-    /// Messages in its queue.
+    /// Messages in its queue, those behind others to the same subscriber among them.
     pub queued: u64,
+    /// Of these, messages behind others to the same subscriber.
+    pub aside: u64,
+    /// Subscribers to whom nothing is sent until a message to them that has failed is tried again.
+    pub parked: u64,
     /// Messages waiting for their next attempt or schedule.
     pub deferred: u64,
     /// Messages waiting for their subscriber to be found; where that is, decides whether they stay with this peer.
@@ -40,6 +44,8 @@ pub struct PeerStatus {
 pub enum Doing {
     /// Stands in its peer's queue.
     Queued,
+    /// Waits behind another message to the same subscriber: see [`MessageStatus::before`].
+    Aside,
     /// Is on a link, unanswered.
     Submitted,
     /// Waits for its next attempt or schedule.
@@ -57,6 +63,15 @@ pub enum Doing {
     AwaitingReceipt,
     /// Has ended; the record is being written.
     Ending,
+}
+
+/// What stands before a message that is aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before {
+    /// The message to the same subscriber that goes first.
+    pub id: MessageId,
+    /// Where that one has failed and waits: when it is tried again, at the latest.
+    pub parked_until: Option<Moment>,
 }
 
 /// One message in memory.
@@ -86,6 +101,8 @@ pub struct MessageStatus {
     pub parts: Vec<Part>,
     /// When it was given to its link, if it is on one.
     pub submitted_at: Option<Timestamp>,
+    /// Where it is aside: what goes first.
+    pub before: Option<Before>,
     /// What its peer's queue waits for.
     pub brake: Brake,
     /// Messages before it in its peer's queue are not counted; this is the whole queue.
@@ -99,18 +116,13 @@ impl Engine {
         self.peers
             .iter()
             .filter(|peer| {
-                peer.configured
-                    || peer.queued
-                        + peer.deferred
-                        + peer.resolving
-                        + peer.uncertain
-                        + peer.awaiting
-                        + peer.in_flight
-                        > 0
+                peer.configured || peer.waiting() + peer.uncertain + peer.awaiting + peer.in_flight > 0
             })
             .map(|peer| {
+                let aside = peer.oldest_aside.first().and_then(|(id, _)| self.ids.get(&self.slab, *id));
                 let oldest = (0..Priority::LEVELS)
                     .filter_map(|level| peer.lanes[level].oldest(&self.slab))
+                    .chain(aside)
                     .map(|slot| u64::from(self.slab[slot].accepted) * 1000)
                     .min();
                 let links = peer.links.iter().filter_map(|index| {
@@ -120,7 +132,9 @@ impl Engine {
                 PeerStatus {
                     peer: peer.settings.peer,
                     configured: peer.configured,
-                    queued: peer.queued,
+                    queued: peer.queued + peer.aside,
+                    aside: peer.aside,
+                    parked: peer.parked,
                     deferred: peer.deferred,
                     resolving: peer.resolving,
                     uncertain: peer.uncertain,
@@ -141,6 +155,7 @@ impl Engine {
         let entry = &self.slab[slot];
         let doing = match entry.state {
             State::Queued => Doing::Queued,
+            State::Aside => Doing::Aside,
             State::Submitted => Doing::Submitted,
             State::Deferred => Doing::Deferred,
             State::Held | State::Routing => Doing::Held,
@@ -165,7 +180,8 @@ impl Engine {
             .get(entry.link as usize)
             .and_then(Option::as_ref)
             .and_then(|link| link.in_flight.get(entry.position as usize))
-            .filter(|flight| flight.slot == slot);
+            .filter(|flight| flight.slot == slot && entry.state == State::Submitted);
+        let before = (entry.state == State::Aside).then(|| self.before(slot)).flatten();
         Some(MessageStatus {
             id,
             origin: entry.origin,
@@ -179,8 +195,9 @@ impl Engine {
             steps: entry.side.as_ref().map_or_else(Vec::new, |side| side.steps.clone()),
             parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),
             submitted_at: flight.map(|flight| flight.at),
+            before: before.map(|(id, parked_until)| Before { id, parked_until }),
             brake: peer.brake,
-            queue_length: peer.queued,
+            queue_length: peer.queued + peer.aside,
         })
     }
 

@@ -83,6 +83,17 @@ impl Subscribers {
         }
     }
 
+    /// Forgets what is known of a number, if it is this subscriber.
+    pub(crate) fn forget_answer(&mut self, number: &AddressBytes, imsi: &Imsi) {
+        let same = |known: &Remembered| {
+            known.number == *number
+                && known.answer.subscriber.as_ref().is_some_and(|(known, _)| known == imsi)
+        };
+        if let Ok(found) = self.table.find_entry(hash(self.seed, number), same) {
+            found.remove();
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.seed);
     }

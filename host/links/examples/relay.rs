@@ -49,6 +49,7 @@ impl Core for Forgetful {
                         leg: 0,
                         taken: 0,
                         want_receipt: false,
+                        more: false,
                         ticket: model::Ticket::default(),
                     });
                 }

@@ -105,7 +105,8 @@ const TICKET: Ticket = Ticket { at: Timestamp(1_795_177_945_000), attempt: 1 };
 
 fn send(house: &House, link: LinkId, message: Message, taken: u16, ticket: Ticket) {
     let message = Arc::new(message);
-    house.hub.dispatch(vec![Command::Send { link, message, leg: 0, taken, want_receipt: true, ticket }]);
+    let (leg, want_receipt, more) = (0, true, false);
+    house.hub.dispatch(vec![Command::Send { link, message, leg, taken, want_receipt, more, ticket }]);
 }
 
 async fn listening(house: &House) -> SocketAddr {

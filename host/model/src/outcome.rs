@@ -16,6 +16,9 @@ pub enum ErrorClass {
     Absent,
     /// The handset's memory is full.
     MemoryFull,
+    /// The peer does not know the subscriber: the number is asked about once more, if its answer can have been an old one;
+    /// otherwise it is permanent.
+    UnknownSubscriber,
 }
 
 /// How one attempt to hand a message to a peer ended.

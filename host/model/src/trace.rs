@@ -1,4 +1,4 @@
-use crate::{DecidedBy, Hook, PeerId, PeerMessageId, Timestamp};
+use crate::{DecidedBy, Hook, Imsi, PeerId, PeerMessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -94,6 +94,11 @@ pub enum StepKind {
     UnknownSubscriber {
         /// The answer was remembered, not asked for.
         cached: bool,
+    },
+    /// The peer did not know the subscriber that was found; the number is asked about once more.
+    AskedAnew {
+        /// The subscriber it did not know.
+        imsi: Imsi,
     },
     /// It waits until the subscriber is heard of, at most until the given time.
     AwaitingAlert {

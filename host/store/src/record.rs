@@ -325,7 +325,7 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
 /// 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 asked, 10 reported (1 state,
 /// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1 hook,
 /// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
-/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount); 0 is accepted.
+/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -400,6 +400,10 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.push(21);
                 out.extend_from_slice(&amount.to_le_bytes());
             }
+            StepKind::AskedAnew { imsi } => {
+                out.push(22);
+                put_short(out, &imsi.0);
+            }
         }
     }
 }
@@ -438,6 +442,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
             19 => StepKind::AwaitingAlert { until: Timestamp(cursor.u64()?) },
             20 => StepKind::Charged { amount: cursor.u64()? },
             21 => StepKind::Refunded { amount: cursor.u64()? },
+            22 => StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(cursor.short()?)) },
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });

@@ -8,7 +8,7 @@ use admin::metrics::{self, Page};
 use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
-use engine::{Answer, Brake, Doing, Event, MessageStatus, Progress};
+use engine::{Answer, Before, Brake, Doing, Event, MessageStatus, Progress};
 use links::{LinkBrake, LinkRole, Links};
 use model::{
     Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
@@ -35,6 +35,7 @@ pub(crate) struct Switchyard {
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
+    pub(crate) networks: Vec<Arc<gsm::Network>>,
     pub(crate) history: Option<History>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
     pub(crate) shelf: Arc<capabilities::Shelf>,
@@ -56,6 +57,7 @@ fn brake_words(brake: Brake, now: Now) -> String {
         Brake::Rate { until } => format!("our rate limit, until {}", now.wall_of(until).0),
         Brake::Throttled { until } => format!("the peer throttles us, until {}", now.wall_of(until).0),
         Brake::Loading => "messages are being read from disk".to_owned(),
+        Brake::Subscribers => "all that waits is behind other messages to the same subscribers".to_owned(),
         Brake::NotConfigured => "the peer is not in the configuration".to_owned(),
         Brake::Draining => "shutting down".to_owned(),
     }
@@ -142,6 +144,9 @@ impl Switchyard {
             }
             StepKind::UnknownSubscriber { cached } => {
                 format!("no such subscriber{}", if *cached { ", as remembered" } else { "" })
+            }
+            StepKind::AskedAnew { .. } => {
+                "the peer does not know the subscriber; the number is asked about once more".to_owned()
             }
             StepKind::AwaitingAlert { until } => {
                 format!("waiting for the subscriber to be heard of, until {}", until.0)
@@ -249,6 +254,20 @@ impl Switchyard {
                     brake_words(status.brake, now)
                 ),
             ),
+            Doing::Aside => {
+                let why = match status.before {
+                    None => "behind another message to the same subscriber".to_owned(),
+                    Some(Before { id, parked_until: None }) => {
+                        format!("behind message {id} to the same subscriber")
+                    }
+                    Some(Before { id, parked_until: Some(at) }) => format!(
+                        "subscriber not reachable: message {id}, which goes first, is tried again at {}, or as soon \
+                         as the subscriber is heard of",
+                        now.wall_of(at).0
+                    ),
+                };
+                ("queued", format!("waits its turn for {peer}, {why}"))
+            }
             Doing::Submitted => {
                 ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
             }
@@ -380,6 +399,7 @@ impl Switchyard {
             ] {
                 page.put(&metrics::QUEUE, &[&name, doing], count as f64);
             }
+            page.put(&metrics::PARKED, &[&name], peer.parked as f64);
         }
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
@@ -436,6 +456,8 @@ impl Appliance for Switchyard {
             configured: peer.configured,
             queued: peer.queued,
             deferred: peer.deferred,
+            aside: peer.aside,
+            parked: peer.parked,
             resolving: peer.resolving,
             in_flight: peer.in_flight,
             uncertain: peer.uncertain,
@@ -656,10 +678,15 @@ impl Appliance for Switchyard {
         self.show_business()
     }
 
+    fn gsm(&self) -> Value {
+        self.show_gsm()
+    }
+
     fn metrics(&self) -> String {
         let mut page = Page::default();
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
+        self.write_gsm_metrics(&mut page);
         let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
         for link in Appliance::links(self) {
             *links.entry((link.peer, link.role, link.phase)).or_default() += 1;

@@ -4,6 +4,7 @@ mod appliance;
 mod archiving;
 mod config;
 mod core_loop;
+mod gsm;
 mod ledger;
 mod opt_out;
 mod plugins;

@@ -13,9 +13,12 @@ use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use business::Business;
-use capabilities::{Counters, Fetcher, FetcherOptions, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr};
+use capabilities::{
+    ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
+};
 use doors::Core;
 use engine::{Engine, Event, Output, Settings};
+use gsm::Network;
 use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, Powers};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, Routed, Timestamp, Verdict};
@@ -45,7 +48,11 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         .enable_all()
         .build()
         .context("starting the network threads")?;
-    let powers = powers(&config, &runtime)?;
+    let networks: Vec<_> = {
+        let _inside = runtime.enter();
+        config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
+    };
+    let powers = powers(&config, &runtime, &networks)?;
     let (board, shelf) = (powers.board.clone(), powers.shelf.clone());
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
@@ -76,6 +83,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         runtime: runtime.handle().clone(),
         directory: directory.clone(),
     });
+    let gsm_core = doors_core.clone();
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|door| door.options.clone()).unwrap_or_default();
@@ -106,6 +114,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         recovered,
         recovery_ms,
         business: business.clone(),
+        networks: networks.clone(),
         history: history.clone(),
         pump: Mutex::new(pump),
         shelf,
@@ -127,12 +136,23 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
 
-    let ran = runtime.block_on(run(&config, &links, &business, &appliance));
+    let ran = runtime.block_on(async {
+        for network in &networks {
+            network.start(gsm_core.clone(), routing.clone(), links.hub()).await?;
+        }
+        run(&config, &links, &business, &appliance).await
+    });
     appliance.ready.store(false, Relaxed);
     appliance.replays.end_all();
     core.push_drain();
     let left = runtime.block_on(async {
-        let (left, ()) = tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain));
+        let networks = async {
+            for network in &networks {
+                network.shutdown(config.drain).await;
+            }
+        };
+        let (left, (), ()) =
+            tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain), networks);
         left
     });
     let pump = appliance.pump.lock().take();
@@ -169,16 +189,28 @@ impl CoreHandle {
 }
 
 /// What plugins are given by the house.
-fn powers(config: &Config, runtime: &tokio::runtime::Runtime) -> Result<Powers> {
+fn powers(
+    config: &Config,
+    runtime: &tokio::runtime::Runtime,
+    networks: &[Arc<Network>],
+) -> Result<Powers> {
     let plugins = config.data.join("plugins");
     std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
     let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
+    // Who really knows comes first; the table is for networks without an HLR that could be asked. Of several networks none
+    // knows all subscribers.
+    let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
+    let alone = registers.len() == 1;
+    let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
+        if alone { chain.authority(register) } else { chain.hint(register) }
+    });
+    let registers = registers.authority(Arc::new(TableHlr::new(shelf.clone())));
     Ok(Powers {
         board: Arc::new(Board::default()),
         counters: Arc::new(Counters::default()),
         values: Arc::new(KeyValues::open(&plugins.join("kv.redb"))?),
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
-        hlr: Arc::new(TableHlr::new(shelf.clone())),
+        hlr: Arc::new(registers),
         shelf,
         lines: LogBudgets::default(),
     })
@@ -207,7 +239,8 @@ fn recover(
     let now = core.clock.now();
     let queues = config.accounts.iter().map(|account| &account.queue);
     let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
-    for queue in queues.chain(config.gateways.iter().map(|gateway| &gateway.queue)) {
+    let queues = queues.chain(config.gateways.iter().map(|gateway| &gateway.queue));
+    for queue in queues.chain(config.networks.iter().map(|network| &network.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
     engine.apply(now, bound(hooks), &mut out);
@@ -222,16 +255,24 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
     let names = directory.load();
     let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
     let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
+    let networks = config.networks.iter().map(|network| (network.links.peer, &network.default_account));
     let defaults = peers
         .chain(gateways)
+        .chain(networks)
         .filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?)))
         .collect();
     let plugins = &config.plugins;
+    // Without a word on it, the only core network there is serves our own subscribers.
+    let home = match (&plugins.home, &config.networks[..]) {
+        (Some(peer), _) => names.id(peer),
+        (None, [network]) => Some(network.links.peer),
+        (None, _) => None,
+    };
     let options = HooksOptions {
         memory: plugins.memory,
         instances: plugins.instances,
         hold_for: plugins.hold,
-        home: plugins.home.as_deref().and_then(|peer| names.id(peer)),
+        home,
         trust: plugins.trust.clone(),
         // What nobody keeps nobody can replay.
         record: config.archive.url.is_some(),
@@ -250,7 +291,9 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
         tracing::warn!("no router is bound: every submission is refused until one is activated");
     }
     let accounts = config.accounts.iter().map(|account| account.links.peer).collect();
-    Ok(HouseRouting { hooks, constant, defaults, accounts })
+    let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
+    let directory = directory.clone();
+    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, accounts })
 }
 
 /// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.

@@ -322,7 +322,7 @@ impl Connection {
 
     fn deliver(&mut self, delivery: Delivery) {
         match (delivery, &mut self.role) {
-            (Delivery::Send { message, leg, taken, want_receipt, ticket }, Role::Sends(outgoing)) => {
+            (Delivery::Send { message, leg, taken, want_receipt, ticket, .. }, Role::Sends(outgoing)) => {
                 let Some((place, _)) = &self.attached else { return };
                 let told = outgoing.take(message, leg, taken, want_receipt, ticket, place.link());
                 self.events.extend(told);

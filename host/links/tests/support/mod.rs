@@ -158,6 +158,7 @@ impl House {
             leg: 0,
             taken,
             want_receipt: true,
+            more: false,
             ticket: model::Ticket::default(),
         }]);
     }

@@ -1,11 +1,13 @@
 //! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
 
 mod business;
+mod gsm;
 pub(crate) mod plugins;
 mod read;
 mod sgip;
 
 use self::business::{Archive, Door};
+pub(crate) use self::gsm::Network;
 use self::plugins::Plugins;
 use crate::opt_out::Keywords;
 use doors::SourceRules;
@@ -15,6 +17,7 @@ use links::{
     PeerOptions, Secret, ServerTls, SgipListenerOptions,
 };
 use model::{Directory, ErrorClass, PeerId};
+use numbering::Plans;
 use read::{Problem, Problems, Section, line_of};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -59,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) accounts: Vec<Account>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) gateways: Vec<Gateway>,
+    pub(crate) networks: Vec<Network>,
+    pub(crate) numbering: Option<Plans>,
     pub(crate) plugins: Plugins,
     pub(crate) business: Option<Door>,
     pub(crate) archive: Archive,
@@ -170,6 +175,12 @@ impl Config {
         let peers: Vec<_> = root.sections("peer").iter().map(|section| peer(section, base)).collect();
         let gateways: Vec<_> =
             root.sections("gateway").iter().map(|section| sgip::gateway(section, base)).collect();
+        let numbering = gsm::numbering(root, base);
+        let networks: Vec<_> = root
+            .sections("gsm")
+            .iter()
+            .map(|section| gsm::network(section, numbering.as_ref()))
+            .collect();
         let business = root.has("business").then(|| business::door(&root.section("business")));
         let archive = business::archive(&root.section("archive"), &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
@@ -189,6 +200,8 @@ impl Config {
             accounts,
             peers,
             gateways,
+            networks,
+            numbering,
             plugins,
             business,
             archive,
@@ -205,6 +218,7 @@ impl Config {
         let accounts = root.sections("account");
         let peers = root.sections("peer");
         let gateways = root.sections("gateway");
+        let networks = root.sections("gsm");
         for (section, name, kind) in (accounts.iter().zip(&self.accounts))
             .map(|(section, account)| (section, &account.links.name, "account"))
             .chain(peers.iter().zip(&self.peers).map(|(section, peer)| (section, &peer.links.name, "peer")))
@@ -213,6 +227,12 @@ impl Config {
                     .iter()
                     .zip(&self.gateways)
                     .map(|(section, gateway)| (section, &gateway.links.name, "gateway")),
+            )
+            .chain(
+                networks
+                    .iter()
+                    .zip(&self.networks)
+                    .map(|(section, network)| (section, &network.links.name, "core network")),
             )
         {
             if let Some(other) = seen.insert(name, kind)
@@ -235,6 +255,8 @@ impl Config {
         let defaults = peers.iter().zip(self.peers.iter().map(|peer| &peer.default_account));
         let defaults =
             defaults.chain(gateways.iter().zip(self.gateways.iter().map(|gateway| &gateway.default_account)));
+        let defaults =
+            defaults.chain(networks.iter().zip(self.networks.iter().map(|network| &network.default_account)));
         for (section, default) in defaults {
             if let Some(account) = default
                 && !known_accounts.contains(&account.as_str())
@@ -243,9 +265,15 @@ impl Config {
                 section.wrong("default-account", format!("{account:?} is no [[account]]; there are: {list}"));
             }
         }
+        for peer in self.numbering.iter().flat_map(Plans::peers) {
+            if !seen.contains_key(peer) {
+                let what = format!("sends to {peer:?}, which is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]");
+                root.section("numbering").wrong("document", what);
+            }
+        }
         for (section, key, peer) in self.plugins.peers() {
             if !seen.contains_key(peer) {
-                let what = format!("{peer:?} is no [[peer]], no [[gateway]] and no [[account]]");
+                let what = format!("{peer:?} is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]");
                 root.section(section).wrong(key, what);
             }
         }
@@ -256,7 +284,8 @@ impl Config {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
         let gateways = self.gateways.iter().map(|gateway| gateway.links.name.clone());
-        accounts.chain(peers).chain(gateways).collect()
+        let networks = self.networks.iter().map(|network| network.links.name.clone());
+        accounts.chain(peers).chain(gateways).chain(networks).collect()
     }
 
     /// Puts the numbers in that the store has given to the names.
@@ -276,6 +305,12 @@ impl Config {
             gateway.links.peer = id;
             gateway.queue.peer = id;
             gateway.queue.group = id.0;
+        }
+        for network in &mut self.networks {
+            let id = number(&network.links.name);
+            network.links.peer = id;
+            network.queue.peer = id;
+            network.queue.group = id.0;
         }
         // A named group has the number of its first peer.
         let mut groups: HashMap<String, u32> = HashMap::new();
@@ -638,7 +673,7 @@ on-fault = "nowhere"
                 "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
                 "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
                 "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
-                "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]] and no [[account]]",
+                "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]",
             ]
         );
     }

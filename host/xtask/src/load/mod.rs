@@ -7,6 +7,7 @@
 //! Every message carries a number of its own in its text; the [`Tally`] knows of each number whether it was sent, how it
 //! was answered, when, and how often it arrived.
 
+pub mod gsm;
 mod histogram;
 mod probe;
 mod processor;

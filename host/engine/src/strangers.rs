@@ -1,0 +1,122 @@
+//! A peer that does not know the subscriber: the number may have another by now, and is asked about once more.
+
+use crate::Output;
+use crate::custody::imsi_on_leg;
+use crate::engine::Engine;
+use crate::resolving::number_on_leg;
+use crate::slab::Slot;
+use model::{Imsi, Message, Now, Step, StepKind, Verdict};
+use std::time::Duration;
+
+/// An answer that is older than this when its message leaves is not the newest that could be had.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// How often a number is asked about anew for one message and leg, whatever the answers.
+const MOST_TIMES: usize = 3;
+
+impl Engine {
+    /// The peer does not know the subscriber of a message's leg. What was remembered of the number is forgotten; says whether
+    /// the number is asked about once more, and the message then tried with the answer.
+    pub(crate) fn ask_anew(&mut self, now: Now, slot: Slot, out: &mut Output) -> bool {
+        let (Some(message), leg) = (self.slab[slot].message.clone(), self.slab[slot].leg) else {
+            return false;
+        };
+        let Some(imsi) = imsi_on_leg(&message, leg).cloned() else { return false };
+        self.resolving.forget_answer(&number_on_leg(&message, leg), &imsi);
+        let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
+        if !self.settings.resolver || !worth_asking(steps, &imsi) {
+            return false;
+        }
+        let mut message = Message::clone(&message);
+        let Verdict::Forward(legs) = &mut message.routed.verdict else { return false };
+        let Some(own) = legs.get_mut(usize::from(leg)).filter(|leg| leg.resolve) else { return false };
+        own.imsi = None;
+        self.end_turn(slot);
+        self.slab[slot].subscriber = 0;
+        // Parts that one subscriber has cannot be completed for another.
+        self.slab[slot].side().parts.clear();
+        self.step(now, slot, StepKind::AskedAnew { imsi });
+        let message = self.replace_content(slot, message, out);
+        self.begin_leg(now, slot, &message, out);
+        true
+    }
+}
+
+/// Whether the answer under which a message was refused can have been an old one.
+fn worth_asking(steps: &[Step], imsi: &Imsi) -> bool {
+    let mut times = 0;
+    let mut attempts = 0;
+    let mut left_at = None;
+    let mut worth = None;
+    for step in steps.iter().rev() {
+        match &step.kind {
+            StepKind::AskedAnew { imsi: before } => {
+                times += 1;
+                if before == imsi || times >= MOST_TIMES {
+                    return false;
+                }
+            }
+            StepKind::Submitted { .. } => {
+                attempts += 1;
+                left_at = left_at.or(Some(step.at));
+            }
+            StepKind::Resolved { cached, .. } if worth.is_none() => {
+                let age = left_at.map_or(Duration::ZERO, |left| left - step.at);
+                worth = Some(*cached || attempts > 1 || age > FRESH);
+            }
+            StepKind::NextLeg { .. } | StepKind::Rerouted { .. } => break,
+            _ => {}
+        }
+    }
+    worth.unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{AddressBytes, PeerId, Timestamp};
+
+    fn imsi(digits: &str) -> Imsi {
+        Imsi(AddressBytes::from_slice(digits.as_bytes()))
+    }
+
+    fn asks(steps: &[(u64, StepKind)], digits: &str) -> bool {
+        let steps: Vec<Step> = steps
+            .iter()
+            .map(|(second, kind)| Step { at: Timestamp(second * 1000), kind: kind.clone() })
+            .collect();
+        worth_asking(&steps, &imsi(digits))
+    }
+
+    #[test]
+    fn an_old_answer_is_asked_for_again_and_a_new_one_is_not() {
+        let resolved = |cached| StepKind::Resolved { peer: PeerId(1), cached };
+        let submitted = |attempt| StepKind::Submitted { peer: PeerId(1), attempt };
+        let refused = StepKind::Refused { code: 2 };
+        assert!(asks(&[(0, resolved(true)), (0, submitted(1)), (1, refused.clone())], "1"));
+        assert!(!asks(&[(0, resolved(false)), (60, submitted(1)), (61, refused.clone())], "1"));
+        assert!(asks(&[(0, resolved(false)), (61, submitted(1)), (62, refused.clone())], "1"), "it has aged");
+        let second = [(0, resolved(false)), (1, submitted(1)), (2, refused.clone()), (9, submitted(2))];
+        assert!(asks(&second, "1"), "it has served an attempt before");
+        // On another leg everything begins anew.
+        let next = StepKind::NextLeg { peer: PeerId(2) };
+        let other = StepKind::AskedAnew { imsi: imsi("1") };
+        let again = [(0, other.clone()), (1, resolved(false)), (1, submitted(2)), (2, next)];
+        let again = [&again[..], &[(3, resolved(true)), (3, submitted(3))]].concat();
+        assert!(asks(&again, "1"));
+    }
+
+    #[test]
+    fn the_same_subscriber_is_not_asked_about_twice_and_none_for_ever() {
+        let resolved = StepKind::Resolved { peer: PeerId(1), cached: true };
+        let submitted = StepKind::Submitted { peer: PeerId(1), attempt: 1 };
+        let mut steps = vec![(0, resolved.clone()), (0, submitted.clone())];
+        assert!(asks(&steps, "1"));
+        for (times, digits) in ["1", "2", "3"].into_iter().enumerate() {
+            steps.push((1, StepKind::AskedAnew { imsi: imsi(digits) }));
+            steps.extend([(1, resolved.clone()), (1, submitted.clone())]);
+            assert!(!asks(&steps, digits), "the same again");
+            assert_eq!(asks(&steps, "9"), times < 2, "{times}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The GSM core network as one peer: an SMSC's place beside an OsmoHLR and the MSCs behind it, over GSUP.
+//!
+//! * **One link for the engine**, whatever the number of MSCs: it is up while any of them can be reached. What the engine
+//!   hands over stands in the second queue ([`mt`]) until its MSC has said what became of it; when the MSC or the link goes,
+//!   it goes back to the first, in order, and what was written is in doubt.
+//! * **A handset gets its yes when its message is on disk**, and not before ([`mo`]). A repetition is known as one, also
+//!   after a crash.
+//! * **What is not ours passes through** ([`proxy`]): octet for octet, in order, and without waiting for anything of ours.
+//! * Who is where is learnt from what passes by; who stands behind a number, the HLR is asked ([`register`]).
+#![forbid(unsafe_code)]
+
+mod client;
+mod desk;
+mod mapping;
+mod mo;
+mod mt;
+mod network;
+mod options;
+mod outcome;
+mod proxy;
+mod register;
+mod state;
+mod subscribers;
+
+pub use network::{GsmError, Network};
+pub use options::{GsmOptions, Role};
+pub use state::{ConnectionState, GsmState};

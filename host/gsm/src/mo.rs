@@ -1,0 +1,448 @@
+//! Short messages from handsets: from SMS-SUBMIT to a submission, and from the engine's word to the handset's answer.
+
+use crate::mapping;
+use crate::mt::ConnId;
+use crate::options::GsmOptions;
+use crate::subscribers::Subscribers;
+use bytes::Bytes;
+use engine::{Answer, Event, ReplyTo};
+use gsup::{Imsi, Name, RpAddress, RpCause};
+use model::{
+    Address, AddressBytes, DecidedBy, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest, Refusal,
+    RejectReason, Routed, SubmissionKey, Text, Timestamp, Verdict,
+};
+use numbering::Called;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+use tpdu::{Command, CommandType, FailureCause, FromMs, Parameters, Submit, SubmitReport};
+
+/// What stands in a message until it has been routed.
+static UNROUTED: LazyLock<Arc<DecidedBy>> =
+    LazyLock::new(|| Arc::new(DecidedBy { plugin: String::new(), version: String::new() }));
+
+/// A no to a handset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct No {
+    /// For the relay layer; all that a handset behind OsmoMSC gets to see.
+    pub(crate) cause: RpCause,
+    /// For the report in it.
+    pub(crate) failure: FailureCause,
+    /// For the log.
+    pub(crate) why: &'static str,
+}
+
+const fn no(cause: RpCause, failure: FailureCause, why: &'static str) -> No {
+    No { cause, failure, why }
+}
+
+/// A submission, still to be routed.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) message: Message,
+    reject_duplicates: bool,
+    /// TP-MR and TP-DA.
+    named: (u8, AddressBytes),
+    /// Of the TPDU.
+    digest: u64,
+}
+
+/// What is no submission.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    Refused(No),
+    Command(Command),
+}
+
+/// The refusal of a submission in the handset's terms (3GPP TS 24.011 §8.2.5.4, 23.040 §9.2.3.22).
+fn of_refusal(refusal: Refusal) -> No {
+    match refusal {
+        Refusal::QueueFull => no(RpCause::CONGESTION, FailureCause::SC_BUSY, "queue full"),
+        Refusal::Throttled => no(RpCause::CONGESTION, FailureCause::SC_BUSY, "throttled"),
+        Refusal::ShuttingDown => no(RpCause::TEMPORARY_FAILURE, FailureCause::SC_FAILURE, "shutting down"),
+        Refusal::Rejected(RejectReason::TryLater) => {
+            no(RpCause::TEMPORARY_FAILURE, FailureCause::SC_BUSY, "routing says later")
+        }
+        Refusal::Rejected(RejectReason::NoRoute | RejectReason::InvalidDestination) => {
+            no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no route")
+        }
+        Refusal::Rejected(RejectReason::Prohibited | RejectReason::OptedOut) => {
+            no(RpCause::CALL_BARRED, FailureCause::DESTINATION_BARRED, "prohibited")
+        }
+        Refusal::Rejected(
+            RejectReason::NotAuthorised | RejectReason::InvalidSource | RejectReason::NoCredit,
+        ) => no(RpCause::NOT_SUBSCRIBED, FailureCause::NO_SC_SUBSCRIPTION, "not allowed"),
+        Refusal::Expired | Refusal::BadSchedule => {
+            no(RpCause::REJECTED, FailureCause::VALIDITY_PERIOD_NOT_SUPPORTED, "already expired")
+        }
+        Refusal::UnknownMessage | Refusal::WrongState => {
+            no(RpCause::REJECTED, FailureCause::COMMAND_NOT_ACTIONED, "no such message waits")
+        }
+        Refusal::KeyReused => no(RpCause::REJECTED, FailureCause::DUPLICATE_REJECTED, "reference used again"),
+        Refusal::Internal | Refusal::Rejected(RejectReason::Fault) => {
+            no(RpCause::TEMPORARY_FAILURE, FailureCause::SC_FAILURE, "a fault of ours")
+        }
+    }
+}
+
+/// What cannot be read.
+fn of_error(error: &tpdu::Error) -> No {
+    let cause = match error {
+        tpdu::Error::MessageType(_) => RpCause::NOT_IMPLEMENTED,
+        _ => RpCause::INVALID_MANDATORY,
+    };
+    no(cause, error.failure_cause(), "not readable")
+}
+
+/// Reads what a handset sends.
+pub(crate) fn read(
+    request: &gsup::Message,
+    options: &GsmOptions,
+    known: &Subscribers,
+    wall: u64,
+) -> Result<Submission, Unread> {
+    let unreadable = |why| Unread::Refused(no(RpCause::INVALID_MANDATORY, FailureCause::UNSPECIFIED, why));
+    if options.only_our_service_centre {
+        let called = request.destination().ok().flatten();
+        let digits = called.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
+        if digits != Some(&options.service_centre.value[..]) {
+            let why = "another service centre's";
+            return Err(Unread::Refused(no(RpCause::UNASSIGNED_NUMBER, FailureCause::NO_SC_SUBSCRIPTION, why)));
+        }
+    }
+    let tpdu = request.user_information().ok_or_else(|| unreadable("without a TPDU"))?;
+    let submit = match FromMs::decode(&tpdu, false).map_err(|error| Unread::Refused(of_error(&error)))? {
+        FromMs::Submit(submit) => submit,
+        FromMs::Command(command) => return Err(Unread::Command(command)),
+        FromMs::DeliverReport(_) => return Err(unreadable("a report to nothing")),
+    };
+    let source = sender(request, known).ok_or(Unread::Refused(no(
+        RpCause::UNIDENTIFIED_SUBSCRIBER,
+        FailureCause::NO_SC_SUBSCRIPTION,
+        "a subscriber without a number",
+    )))?;
+    message(&submit, source, options, wall, digest(&tpdu)).map_err(Unread::Refused)
+}
+
+/// The sender's number: as its MSC says, or as it was learnt.
+fn sender(request: &gsup::Message, known: &Subscribers) -> Option<AddressBytes> {
+    let said = request.origin().ok().flatten();
+    let digits = said.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
+    match digits.filter(|digits| !digits.is_empty()) {
+        Some(digits) => {
+            let msisdn = AddressBytes::from_slice(digits);
+            known.numbered(&request.imsi, &msisdn);
+            Some(msisdn)
+        }
+        None => known.msisdn_of(&request.imsi),
+    }
+}
+
+fn message(
+    submit: &Submit,
+    source: AddressBytes,
+    options: &GsmOptions,
+    wall: u64,
+    digest: u64,
+) -> Result<Submission, No> {
+    let (ton, npi, value) = submit.destination.to_smpp();
+    let dialled = Address::new(ton, npi, &value);
+    let bad_number = no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no number of the plan's");
+    let destination = match &options.plan {
+        None if dialled.is_empty() => return Err(bad_number),
+        None => dialled.clone(),
+        Some(plan) => {
+            let caller = std::str::from_utf8(&source).ok();
+            let called = Called::of(&dialled).ok_or(bad_number)?;
+            match plan.normalise(&called, caller) {
+                Ok(number) => number.address(),
+                Err(numbering::Refused::Invalid(_)) => return Err(bad_number),
+                Err(numbering::Refused::NotAllowed(_)) => {
+                    return Err(no(RpCause::CALL_BARRED, FailureCause::DESTINATION_BARRED, "not allowed by the plan"));
+                }
+            }
+        }
+    };
+    let ends = submit.validity.ends(wall);
+    if ends.is_some_and(|ends| ends <= wall) {
+        return Err(of_refusal(Refusal::Expired));
+    }
+    let default = Timestamp(wall) + options.mo_validity;
+    let text = tpdu::smpp::from_air(submit.data_coding, &submit.user_data);
+    let reported = submit.status_report_request;
+    let message = Message {
+        id: MessageId::default(),
+        kind: Kind::Text,
+        origin: options.peer,
+        source: Address { ton: 1, npi: 1, value: source },
+        destination,
+        service_type: Bytes::new(),
+        protocol_id: submit.protocol_id,
+        esm_class: if submit.reply_path { 0x80 } else { 0 },
+        priority: Priority::default(),
+        receipts: if reported { ReceiptRequest::FINAL } else { ReceiptRequest::NONE },
+        replace_if_present: false,
+        text: Text {
+            octets: text.octets,
+            data_coding: text.data_coding,
+            udhi: text.udhi,
+            payload: false,
+        },
+        tlvs: if reported {
+            mapping::keep(submit.message_reference, &submit.destination)
+        } else {
+            Bytes::new()
+        },
+        accepted_at: Timestamp::default(),
+        scheduled: None,
+        expires_at: ends.map_or(default, Timestamp),
+        routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
+    };
+    Ok(Submission {
+        message,
+        reject_duplicates: submit.reject_duplicates,
+        named: (submit.message_reference, AddressBytes::from_slice(&value)),
+        digest,
+    })
+}
+
+/// FNV-1a: it must be the same after a restart, and a colliding message could only harm its own sender.
+fn digest(octets: &[u8]) -> u64 {
+    octets
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01B3))
+}
+
+fn report(cause: Option<FailureCause>, wall: u64, zone: i8) -> Option<Vec<u8>> {
+    let service_centre_time = mapping::stamp(Timestamp(wall), zone).ok()?;
+    SubmitReport { cause, service_centre_time, parameters: Parameters::default() }.encode().ok()
+}
+
+fn with_report(answer: gsup::Message, report: Option<Vec<u8>>) -> gsup::Message {
+    match report {
+        // It has some ten octets; an answer without it is a good one too.
+        Some(report) => answer.clone().with_user_information(&report).unwrap_or(answer),
+        None => answer,
+    }
+}
+
+/// The yes to a handset.
+pub(crate) fn accepted(request: &gsup::Message, name: &Name, wall: u64, zone: i8) -> gsup::Message {
+    with_report(request.accepted(Some(name)), report(None, wall, zone))
+}
+
+/// The no to a handset.
+pub(crate) fn refused(request: &gsup::Message, no: No, name: &Name, wall: u64, zone: i8) -> gsup::Message {
+    with_report(request.refused(no.cause, Some(name)), report(Some(no.failure), wall, zone))
+}
+
+/// What is to be done with a submission.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    New { token: u64, key: SubmissionKey, repeated: bool },
+    Refused(gsup::Message, No),
+}
+
+/// A request whose answer the engine has given.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) conn: ConnId,
+    pub(crate) request: gsup::Message,
+    pub(crate) said: Result<(), No>,
+    /// What a status report about it says, where the handset asked for one by command.
+    pub(crate) state: Option<(Command, engine::QueriedState)>,
+}
+
+#[derive(Debug)]
+enum About {
+    Submission(Named),
+    Command(Command),
+}
+
+#[derive(Debug)]
+struct Pending {
+    conn: ConnId,
+    request: gsup::Message,
+    about: About,
+}
+
+/// A handset's own name for a message: IMSI, TP-MR, TP-DA.
+type Named = (Imsi, u8, AddressBytes);
+
+#[derive(Debug)]
+struct Recent {
+    digest: u64,
+    /// The stretch of time under which the engine knows it.
+    stretch: u64,
+    until: Instant,
+    id: Option<MessageId>,
+}
+
+/// MOs that wait for the engine's word, and the recent ones.
+#[derive(Debug)]
+pub(crate) struct MoBook {
+    repetition: Duration,
+    next: u64,
+    pending: FxHashMap<u64, Pending>,
+    recent: FxHashMap<Named, Recent>,
+    ends: VecDeque<(Instant, Named)>,
+    early: Vec<(ConnId, gsup::Message)>,
+}
+
+/// How many handsets may wait for an answer; a network that has more of them at a time has other worries.
+const MOST: usize = 10_000;
+
+impl MoBook {
+    pub(crate) fn new(repetition: Duration) -> Self {
+        Self {
+            repetition,
+            next: 0,
+            pending: FxHashMap::default(),
+            recent: FxHashMap::default(),
+            ends: VecDeque::new(),
+            early: Vec::new(),
+        }
+    }
+
+    /// An MO came before we could ask the engine.
+    pub(crate) fn early(&mut self, conn: ConnId, request: gsup::Message) {
+        if self.early.len() < MOST {
+            self.early.push((conn, request));
+        }
+    }
+
+    pub(crate) fn take_early(&mut self) -> Vec<(ConnId, gsup::Message)> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// Names a submission to the engine. A repetition has the name of the first, so that it gets the first one's answer, and
+    /// nothing is accepted twice; also where we have died in between.
+    pub(crate) fn ask(
+        &mut self,
+        now: Instant,
+        wall: u64,
+        conn: ConnId,
+        request: gsup::Message,
+        submission: &Submission,
+    ) -> Asked {
+        if self.pending.len() >= MOST {
+            return Asked::Refused(request, of_refusal(Refusal::QueueFull));
+        }
+        let named = (request.imsi, submission.named.0, submission.named.1.clone());
+        let known = self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
+        let (stretch, repeated) = match known {
+            Some(recent) if submission.reject_duplicates && recent.id.is_some() => {
+                let why = "a duplicate that its handset does not want";
+                return Asked::Refused(request, no(RpCause::REJECTED, FailureCause::DUPLICATE_REJECTED, why));
+            }
+            Some(recent) => (recent.stretch, true),
+            None => {
+                let length = u64::try_from(self.repetition.as_millis()).unwrap_or(u64::MAX).max(1);
+                (wall / length, false)
+            }
+        };
+        let mut octets = smallvec::SmallVec::from_slice(request.imsi.as_str().as_bytes());
+        octets.extend(stretch.to_be_bytes());
+        octets.extend(submission.digest.to_be_bytes());
+        let key = SubmissionKey { octets, digest: submission.digest };
+        if !repeated {
+            let until = now + self.repetition;
+            let recent = Recent { digest: submission.digest, stretch, until, id: None };
+            self.recent.insert(named.clone(), recent);
+            self.ends.push_back((until, named.clone()));
+        }
+        let token = self.wait(conn, request, About::Submission(named));
+        Asked::New { token, key, repeated }
+    }
+
+    fn wait(&mut self, conn: ConnId, request: gsup::Message, about: About) -> u64 {
+        self.next += 1;
+        self.pending.insert(self.next, Pending { conn, request, about });
+        self.next
+    }
+
+    /// What a handset wants to be done with a message that it sent before (3GPP TS 23.040 §9.2.3.19).
+    pub(crate) fn command(
+        &mut self,
+        conn: ConnId,
+        request: gsup::Message,
+        command: &Command,
+        origin: PeerId,
+        reply: impl Fn(u64) -> ReplyTo,
+    ) -> Result<Event, (gsup::Message, No)> {
+        let (_, _, value) = command.destination.to_smpp();
+        let named = (request.imsi, command.message_number, AddressBytes::from_slice(&value));
+        let found = self.recent.get(&named).and_then(|recent| recent.id);
+        let Some(id) = found.filter(|_| self.pending.len() < MOST) else {
+            return Err((request, of_refusal(Refusal::UnknownMessage)));
+        };
+        let event: fn(PeerId, MessageId, ReplyTo) -> Event = match command.kind {
+            CommandType::ENQUIRY => |origin, id, reply| Event::Query { origin, id, source: None, reply },
+            CommandType::DELETE => |origin, id, reply| Event::Cancel { origin, id, source: None, reply },
+            _ => {
+                let why = "a command that is not carried out here";
+                let failure = FailureCause::COMMAND_NOT_SUPPORTED;
+                return Err((request, no(RpCause::NOT_IMPLEMENTED, failure, why)));
+            }
+        };
+        let token = self.wait(conn, request, About::Command(command.clone()));
+        Ok(event(origin, id, reply(token)))
+    }
+
+    /// The engine's word.
+    pub(crate) fn answered(&mut self, token: u64, answer: &Answer) -> Option<Waiting> {
+        let Pending { conn, request, about } = self.pending.remove(&token)?;
+        let mut state = None;
+        let said = match (answer, about) {
+            (Answer::AcceptedMany(results), About::Submission(named)) => match results.first() {
+                Some(Ok(id)) => {
+                    if let Some(recent) = self.recent.get_mut(&named) {
+                        recent.id = Some(*id);
+                    }
+                    Ok(())
+                }
+                Some(Err(refusal)) => {
+                    self.recent.remove(&named);
+                    Err(of_refusal(*refusal))
+                }
+                None => Err(of_refusal(Refusal::Internal)),
+            },
+            (Answer::Refused(refusal), About::Submission(named)) => {
+                self.recent.remove(&named);
+                Err(of_refusal(*refusal))
+            }
+            (Answer::Refused(refusal), About::Command(_)) => Err(of_refusal(*refusal)),
+            (Answer::State(queried), About::Command(command)) => {
+                state = Some((command, queried.clone()));
+                Ok(())
+            }
+            (Answer::Done, About::Command(_)) => Ok(()),
+            _ => Err(of_refusal(Refusal::Internal)),
+        };
+        Some(Waiting { conn, request, said, state })
+    }
+
+    /// A connection is gone: nobody waits for those answers any more.
+    pub(crate) fn gone(&mut self, conn: ConnId) {
+        self.pending.retain(|_, pending| pending.conn != conn);
+        self.early.retain(|(other, _)| *other != conn);
+    }
+
+    /// All are gone.
+    pub(crate) fn clear(&mut self) {
+        self.pending.clear();
+        self.early.clear();
+    }
+
+    /// Forgets what is no longer recent.
+    pub(crate) fn tidy(&mut self, now: Instant) {
+        while self.ends.front().is_some_and(|(until, _)| *until <= now)
+            && let Some((_, named)) = self.ends.pop_front()
+        {
+            if self.recent.get(&named).is_some_and(|recent| recent.until <= now) {
+                self.recent.remove(&named);
+            }
+        }
+    }
+}

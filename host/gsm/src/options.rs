@@ -1,0 +1,83 @@
+use model::{Address, PeerId};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A GSM core network: one HLR and the MSCs behind it.
+#[derive(Debug, Clone)]
+pub struct GsmOptions {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its number.
+    pub peer: PeerId,
+    /// Our place in the network.
+    pub role: Role,
+    /// The HLR's CTRL interface, host and port; without it only what passes by is known of subscribers.
+    pub ctrl: Option<String>,
+    /// How long an answer on the CTRL interface may take.
+    pub ctrl_timeout: Duration,
+    /// Our name as a GSUP peer, 1 to 31 octets of ASCII; also the beginning of the source name of what we send.
+    pub ipa_name: String,
+    /// The number of our service centre, shown to MSCs and handsets: E.164 digits.
+    pub service_centre: Address,
+    /// Whether an MO that its handset addressed to another service centre is refused. Guests' SIMs name their home's.
+    pub only_our_service_centre: bool,
+    /// How many subscribers may be on their way to a handset at a time.
+    pub window: u32,
+    /// How long an MSC may take to say what became of an MT: paging and two timers of the radio side are in it.
+    pub guard: Duration,
+    /// How long an MO is valid whose handset does not say.
+    pub mo_validity: Duration,
+    /// How long the repetition of an MO is known as one.
+    pub repetition: Duration,
+    /// The zone of times shown to handsets, in quarters of an hour east of Greenwich.
+    pub zone: i8,
+    /// The number plan by which subscribers dial; without one, numbers are taken as they are.
+    pub plan: Option<Arc<numbering::Plan>>,
+    /// How long to wait for a connection or for its identity.
+    pub connect_timeout: Duration,
+    /// How often a silent HLR is pinged (role of a client), and how long it may be silent.
+    pub keep_alive: Duration,
+}
+
+/// Our place in the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// A GSUP client of an HLR that routes short messages by name (OsmoHLR 1.8.0 and later).
+    Client {
+        /// The HLR, host and port.
+        hlr: String,
+    },
+    /// Between MSCs and their HLR: takes out short messages and passes on everything else.
+    Proxy {
+        /// Where MSCs connect to.
+        listen: SocketAddr,
+        /// The HLR, host and port.
+        hlr: String,
+    },
+}
+
+impl GsmOptions {
+    /// The defaults: an HLR on this machine, and a proxy before it.
+    #[must_use]
+    pub fn new(name: &str, peer: PeerId) -> Self {
+        Self {
+            name: name.to_owned(),
+            peer,
+            role: Role::Client { hlr: "127.0.0.1:4222".to_owned() },
+            ctrl: None,
+            ctrl_timeout: Duration::from_secs(3),
+            ipa_name: "SMSC-1".to_owned(),
+            service_centre: Address::international("0"),
+            only_our_service_centre: false,
+            window: 1000,
+            guard: Duration::from_secs(90),
+            mo_validity: Duration::from_secs(3 * 86_400),
+            repetition: Duration::from_secs(600),
+            zone: 0,
+            plan: None,
+            connect_timeout: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(20),
+        }
+    }
+}

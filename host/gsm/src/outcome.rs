@@ -1,0 +1,71 @@
+//! What the network says of an MT, in the words of the engine.
+
+use gsup::{Failure, GmmCause, Message, Reporter, RpCause};
+use model::ErrorClass;
+
+/// The codes of refusals: the handset's RP cause in the lowest octet, above it the network's cause, above that the handset's
+/// TP failure cause (3GPP TS 24.011 §8.2.5.4, 24.008 §10.5.5.14, 23.040 §9.2.3.22); each 0 where it was not given. Where the
+/// fault was found before anything was sent, one of these.
+pub(crate) const NOBODY_KNOWN: u32 = 0x0100_0001;
+/// See [`NOBODY_KNOWN`].
+pub(crate) const NO_MSC: u32 = 0x0100_0002;
+/// See [`NOBODY_KNOWN`].
+pub(crate) const NOT_SAYABLE: u32 = 0x0100_0003;
+/// The HLR has no connection to the MSC.
+const NO_ROUTE: u32 = 0x0100_0004;
+
+/// The failure cause of a report that came in an RP-ERROR (23.040 §9.2.2.1a).
+fn failure_cause(message: &Message) -> Option<u8> {
+    let report = message.user_information()?;
+    match tpdu::FromMs::decode(&report, true) {
+        Ok(tpdu::FromMs::DeliverReport(report)) => report.cause.map(|cause| cause.0),
+        _ => None,
+    }
+}
+
+/// What kind of no, and its code; `None` for a yes.
+pub(crate) fn refusal(message: &Message, reporter: Reporter) -> Option<(ErrorClass, u32)> {
+    let said = failure_cause(message);
+    let failure = Failure::of(message, reporter, said)?;
+    let class = match failure {
+        Failure::Temporary | Failure::Configuration | Failure::Link => ErrorClass::Temporary,
+        Failure::Absent => ErrorClass::Absent,
+        Failure::MemoryFull => ErrorClass::MemoryFull,
+        Failure::PermanentMessage | Failure::OurFault => ErrorClass::Permanent,
+        Failure::UnknownSubscriber => ErrorClass::UnknownSubscriber,
+    };
+    if failure == Failure::Link {
+        return Some((class, NO_ROUTE));
+    }
+    let rp = message.rp_cause().map_or(0, |cause| u32::from(cause.0));
+    let network = message.cause().map_or(0, |cause| u32::from(cause.0));
+    Some((class, rp | network << 8 | u32::from(said.unwrap_or(0)) << 16))
+}
+
+/// What an admin has to know of a refusal that is nobody's fault but a configuration's, or ours.
+pub(crate) fn warning(message: &Message, reporter: Reporter) -> Option<&'static str> {
+    match Failure::of(message, reporter, None)? {
+        Failure::Configuration => Some(
+            "an MSC does not take short messages over GSUP; write `sms-over-gsup` below `msc` in its configuration",
+        ),
+        Failure::OurFault => Some("an MSC could not read what we wrote: please report it with a capture of GSUP"),
+        _ => None,
+    }
+}
+
+/// A code in words, one of a bounded number.
+pub(crate) fn words(code: u32) -> &'static str {
+    match code {
+        NOBODY_KNOWN => return "no subscriber known for the number",
+        NO_MSC => return "no MSC known for the subscriber",
+        NOT_SAYABLE => return "not possible as a short message",
+        NO_ROUTE => return "the HLR has no connection to the MSC",
+        _ => {}
+    }
+    let [_, fcs, network, rp] = code.to_be_bytes();
+    match (rp, network, fcs) {
+        (0, 0, _) => "refused without a cause",
+        (0, network, _) => GmmCause(network).words().unwrap_or("another cause of the network's"),
+        (rp, ..) => RpCause(rp).words().unwrap_or("another cause of the handset's"),
+    }
+}

@@ -1,0 +1,143 @@
+//! What is known of subscribers without asking anybody: learnt from the signalling that passes by, and from the HLR's
+//! answers.
+
+use gsup::Imsi;
+use model::AddressBytes;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// How many subscribers are remembered; some 150 octets each. A small network never comes near it, and beyond it the HLR
+/// is asked, as it is for everybody after a start.
+const LIMIT: usize = 1_000_000;
+
+/// Who is where, and under which number.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    by_imsi: FxHashMap<Imsi, Known>,
+    by_number: FxHashMap<AddressBytes, Imsi>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    msisdn: Option<AddressBytes>,
+    /// The name of the MSC that serves the subscriber, or did last.
+    msc: Option<Arc<str>>,
+}
+
+impl Inner {
+    fn known(&mut self, imsi: &Imsi) -> Option<&mut Known> {
+        if !self.by_imsi.contains_key(imsi) {
+            if self.by_imsi.len() >= LIMIT {
+                return None;
+            }
+            self.by_imsi.insert(*imsi, Known::default());
+        }
+        self.by_imsi.get_mut(imsi)
+    }
+}
+
+impl Subscribers {
+    /// A subscriber is at this MSC.
+    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>) {
+        let mut inner = self.inner.lock();
+        if let Some(known) = inner.known(imsi) {
+            known.msc = Some(msc.clone());
+        }
+    }
+
+    /// A subscriber has this number. A number has one subscriber: whoever had it before has it no longer.
+    pub(crate) fn numbered(&self, imsi: &Imsi, msisdn: &AddressBytes) {
+        let mut inner = self.inner.lock();
+        let Some(known) = inner.known(imsi) else { return };
+        let before = known.msisdn.replace(msisdn.clone());
+        if before.as_ref() == Some(msisdn) {
+            return;
+        }
+        if let Some(before) = before
+            && inner.by_number.get(&before) == Some(imsi)
+        {
+            inner.by_number.remove(&before);
+        }
+        if let Some(other) = inner.by_number.insert(msisdn.clone(), *imsi)
+            && let Some(known) = inner.by_imsi.get_mut(&other)
+        {
+            known.msisdn = None;
+        }
+    }
+
+    /// The MSC that serves the subscriber, as far as is known.
+    pub(crate) fn msc_of(&self, imsi: &Imsi) -> Option<Arc<str>> {
+        self.inner.lock().by_imsi.get(imsi)?.msc.clone()
+    }
+
+    /// Who has this number, as far as is known.
+    pub(crate) fn imsi_of(&self, msisdn: &[u8]) -> Option<Imsi> {
+        self.inner.lock().by_number.get(msisdn).copied()
+    }
+
+    /// Under which number the subscriber is known.
+    pub(crate) fn msisdn_of(&self, imsi: &Imsi) -> Option<AddressBytes> {
+        self.inner.lock().by_imsi.get(imsi)?.msisdn.clone()
+    }
+
+    /// The HLR does not know this subscriber: nothing that was learnt of it holds.
+    pub(crate) fn forget(&self, imsi: &Imsi) {
+        let mut inner = self.inner.lock();
+        if let Some(known) = inner.by_imsi.remove(imsi)
+            && let Some(msisdn) = known.msisdn
+            && inner.by_number.get(&msisdn) == Some(imsi)
+        {
+            inner.by_number.remove(&msisdn);
+        }
+    }
+
+    /// How many are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.inner.lock().by_imsi.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imsi(digits: &str) -> Imsi {
+        digits.parse().unwrap()
+    }
+
+    fn number(digits: &str) -> AddressBytes {
+        AddressBytes::from_slice(digits.as_bytes())
+    }
+
+    #[test]
+    fn a_number_has_one_subscriber_and_a_subscriber_one_number() {
+        let known = Subscribers::default();
+        let (a, b) = (imsi("001010000000001"), imsi("001010000000002"));
+        known.numbered(&a, &number("15551"));
+        known.numbered(&b, &number("15552"));
+        assert_eq!(known.imsi_of(b"15551"), Some(a));
+        known.numbered(&b, &number("15551"));
+        assert_eq!(known.imsi_of(b"15551"), Some(b), "the SIM was exchanged");
+        assert_eq!((known.imsi_of(b"15552"), known.msisdn_of(&a)), (None, None));
+        known.numbered(&b, &number("15551"));
+        assert_eq!(known.msisdn_of(&b), Some(number("15551")));
+        known.forget(&b);
+        assert_eq!((known.imsi_of(b"15551"), known.len()), (None, 1));
+    }
+
+    #[test]
+    fn the_last_msc_counts() {
+        let known = Subscribers::default();
+        let a = imsi("001010000000001");
+        assert_eq!(known.msc_of(&a), None);
+        known.at(&a, &"MSC-1".into());
+        known.at(&a, &"MSC-2".into());
+        assert_eq!(known.msc_of(&a).as_deref(), Some("MSC-2"));
+    }
+}

@@ -1,0 +1,95 @@
+//! What a refused delivery means, row by row.
+#![allow(clippy::unwrap_used, reason = "a test that fails is to stop here")]
+
+use gsup::{Failure, GmmCause, Imsi, Message, MessageType, Reporter, RpCause, classify};
+
+fn refusal() -> Message {
+    let imsi: Imsi = "001010000000001".parse().unwrap();
+    Message::new(MessageType::MT_FORWARD_SM_ERROR, imsi)
+}
+
+#[test]
+fn a_phone_is_full() {
+    for reporter in [Reporter::Msc, Reporter::Hlr] {
+        assert_eq!(classify(reporter, Some(RpCause(22)), None, None), Failure::MemoryFull);
+        for failure_cause in [0xd0, 0xd3] {
+            assert_eq!(
+                classify(reporter, Some(RpCause(111)), None, Some(failure_cause)),
+                Failure::MemoryFull
+            );
+        }
+        // The relay layer's word is enough, whatever the report says.
+        assert_eq!(classify(reporter, Some(RpCause(22)), None, Some(0xff)), Failure::MemoryFull);
+    }
+}
+
+#[test]
+fn this_message_is_refused_for_ever() {
+    for failure_cause in [0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xb0, 0xd1] {
+        let failure = classify(Reporter::Msc, Some(RpCause(111)), None, Some(failure_cause));
+        assert_eq!(failure, Failure::PermanentMessage, "{failure_cause:#x}");
+    }
+}
+
+#[test]
+fn a_phone_refuses_for_now() {
+    for failure_cause in [None, Some(0xd2), Some(0xd4), Some(0xd5), Some(0xff)] {
+        for rp_cause in (0..=127).filter(|code| *code != 22).map(RpCause) {
+            let failure = classify(Reporter::Msc, Some(rp_cause), None, failure_cause);
+            assert_eq!(failure, Failure::Temporary, "{rp_cause}, {failure_cause:?}");
+        }
+    }
+    // Nothing at all is said.
+    assert_eq!(classify(Reporter::Msc, None, None, None), Failure::Temporary);
+}
+
+#[test]
+fn a_subscriber_is_not_there() {
+    for reporter in [Reporter::Msc, Reporter::Hlr] {
+        assert_eq!(classify(reporter, None, Some(GmmCause(10)), None), Failure::Absent, "detached");
+        assert_eq!(classify(reporter, None, Some(GmmCause(17)), None), Failure::Absent, "paging failed");
+    }
+    assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(2)), None), Failure::Absent, "not in its VLR");
+}
+
+#[test]
+fn nobody_knows_a_subscriber() {
+    assert_eq!(classify(Reporter::Hlr, None, Some(GmmCause(2)), None), Failure::UnknownSubscriber);
+}
+
+#[test]
+fn the_source_name_tells_an_msc_from_its_hlr() {
+    let by_hlr = refusal().with_cause(GmmCause::IMSI_UNKNOWN);
+    assert_eq!(Failure::of(&by_hlr, Reporter::Hlr, None), Some(Failure::UnknownSubscriber));
+    assert_eq!(Failure::of(&by_hlr, Reporter::Msc, None), Some(Failure::Absent));
+    let by_msc = by_hlr.with_source_name(&"MSC-1".parse().unwrap());
+    assert_eq!(Failure::of(&by_msc, Reporter::Hlr, None), Some(Failure::Absent));
+}
+
+#[test]
+fn an_msc_does_not_do_it() {
+    assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(7)), None), Failure::Configuration);
+}
+
+#[test]
+fn we_wrote_nonsense() {
+    for cause in [96, 97] {
+        assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(cause)), None), Failure::OurFault);
+    }
+}
+
+#[test]
+fn the_network_fails_for_now() {
+    for cause in (0..=u8::MAX).filter(|code| ![2, 7, 10, 17, 96, 97].contains(code)).map(GmmCause) {
+        assert_eq!(classify(Reporter::Hlr, None, Some(cause), None), Failure::Temporary, "{cause}");
+    }
+}
+
+#[test]
+fn nobody_is_connected() {
+    let imsi: Imsi = "001010000000001".parse().unwrap();
+    let nowhere = Message::new(MessageType::ROUTING_ERROR, imsi);
+    assert_eq!(Failure::of(&nowhere, Reporter::Hlr, None), Some(Failure::Link));
+    let taken = Message::new(MessageType::MT_FORWARD_SM_RESULT, imsi);
+    assert_eq!(Failure::of(&taken, Reporter::Hlr, None), None);
+}

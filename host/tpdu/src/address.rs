@@ -1,0 +1,289 @@
+//! Addresses of telephones (3GPP TS 23.040 §9.1.2.5).
+
+use crate::alphabet::{self, Tables};
+use crate::wire::Reader;
+use crate::{Error, Result, septets};
+use smallvec::SmallVec;
+
+/// Type of number: unknown.
+pub const TON_UNKNOWN: u8 = 0;
+/// Type of number: international.
+pub const TON_INTERNATIONAL: u8 = 1;
+/// Type of number: national.
+pub const TON_NATIONAL: u8 = 2;
+/// Type of number: alphanumeric, a name.
+pub const TON_ALPHANUMERIC: u8 = 5;
+
+/// Characters of the semi-octets 0 to 14; 15 fills.
+const DIGITS: &[u8; 15] = b"0123456789*#abc";
+/// Semi-octets of an address' value.
+const MOST_DIGITS: usize = 20;
+/// Septets in as many semi-octets.
+const MOST_SEPTETS: usize = 11;
+
+/// An address as the air has it.
+///
+/// ```
+/// use tpdu::Address;
+///
+/// let number = Address::from_smpp(1, 1, b"15551234567")?;
+/// assert_eq!(number.encode()?, [0x0B, 0x91, 0x51, 0x55, 0x21, 0x43, 0x65, 0xF7]);
+/// let name = Address::from_smpp(5, 0, b"Caf\xE9")?;
+/// assert_eq!((name.text(), name.to_smpp()), ("Café".to_owned(), (5, 0, b"Caf\xE9".to_vec())));
+/// # Ok::<(), tpdu::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Address {
+    /// Type of number, 0 to 7.
+    pub ton: u8,
+    /// Numbering plan indicator, 0 to 15.
+    pub npi: u8,
+    /// Digits as ASCII (`0`-`9`, `*`, `#`, `a`-`c`), at most 20; of an alphanumeric address (type of number 5) the
+    /// septets of the default alphabet, one an octet, at most 11. Note that `@` is septet 0.
+    pub value: SmallVec<[u8; 24]>,
+}
+
+impl Address {
+    /// An international number of the telephone numbering plan (TON 1, NPI 1) from its digits.
+    #[must_use]
+    pub fn international(digits: &str) -> Self {
+        Self { ton: TON_INTERNATIONAL, npi: 1, value: digits.as_bytes().into() }
+    }
+
+    /// A name (TON 5, NPI 0).
+    ///
+    /// # Errors
+    /// [`Error::Digit`] for a character that the default alphabet has not, [`Error::LongName`] for more than 11 septets.
+    pub fn name(text: &str) -> Result<Self> {
+        let mut value = SmallVec::new();
+        for character in text.chars() {
+            value.extend(Tables::DEFAULT.encode(character).ok_or(Error::Digit(character))?);
+        }
+        if value.len() > MOST_SEPTETS {
+            return Err(Error::LongName(value.len()));
+        }
+        Ok(Self { ton: TON_ALPHANUMERIC, npi: 0, value })
+    }
+
+    /// Whether the value is a name and not a number.
+    #[must_use]
+    pub fn is_name(&self) -> bool {
+        self.ton == TON_ALPHANUMERIC
+    }
+
+    /// The value for people: the name or the digits.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.is_name() {
+            return alphabet::decode(&self.value, Tables::DEFAULT);
+        }
+        self.value.iter().copied().map(char::from).collect()
+    }
+
+    /// From what SMPP has. A number is ASCII; a `+` before it is left out, capital letters count as small ones.
+    ///
+    /// A name is ASCII in nearly all traffic. Beyond that there are two habits, Latin-1 and UTF-8, and both are read:
+    /// octets that are UTF-8 of characters of the default alphabet are that, others Latin-1. No name of the default
+    /// alphabet in one of them is a name of the default alphabet in the other, too, so nothing is guessed.
+    ///
+    /// # Errors
+    /// [`Error::Digit`] for a character that the air cannot carry, [`Error::LongAddress`] and [`Error::LongName`] for a
+    /// value that does not fit, [`Error::NumberType`].
+    pub fn from_smpp(ton: u8, npi: u8, value: &[u8]) -> Result<Self> {
+        let address = if ton == TON_ALPHANUMERIC {
+            let utf8 = std::str::from_utf8(value).ok().map(Self::name);
+            let latin1 = || Self::name(&value.iter().copied().map(char::from).collect::<String>());
+            let name = match utf8 {
+                Some(name @ (Ok(_) | Err(Error::LongName(_)))) => name,
+                _ => latin1(),
+            };
+            Self { npi, ..name? }
+        } else {
+            let digits = value.strip_prefix(b"+").unwrap_or(value);
+            Self { ton, npi, value: digits.iter().map(u8::to_ascii_lowercase).collect() }
+        };
+        address.check()?;
+        Ok(address)
+    }
+
+    /// Type of number, numbering plan and value as SMPP has them. A name is Latin-1 where that is enough, and UTF-8 where
+    /// it has a Greek capital or a euro sign. [`from_smpp`](Self::from_smpp) reads the same address from it, unless a
+    /// name has escapes that mean nothing.
+    #[must_use]
+    pub fn to_smpp(&self) -> (u8, u8, Vec<u8>) {
+        let value = if self.is_name() {
+            let text = self.text();
+            let latin1: std::result::Result<Vec<u8>, _> =
+                text.chars().map(|each| u8::try_from(u32::from(each))).collect();
+            latin1.unwrap_or_else(|_| text.into_bytes())
+        } else {
+            self.value.to_vec()
+        };
+        (self.ton, self.npi, value)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.ton > 7 || self.npi > 15 {
+            return Err(Error::NumberType { ton: self.ton, npi: self.npi });
+        }
+        if self.is_name() {
+            if self.value.len() > MOST_SEPTETS {
+                return Err(Error::LongName(self.value.len()));
+            }
+            return match self.value.iter().position(|septet| *septet > 0x7F) {
+                Some(at) => Err(Error::NotASeptet { at, octet: self.value[at] }),
+                None => Ok(()),
+            };
+        }
+        if let Some(other) = self.value.iter().find(|digit| !DIGITS.contains(digit)) {
+            return Err(Error::Digit(char::from(*other)));
+        }
+        if self.value.len() > MOST_DIGITS {
+            return Err(Error::LongAddress(self.value.len()));
+        }
+        Ok(())
+    }
+
+    /// The octets of an address field: length in semi-octets, type, value.
+    ///
+    /// # Errors
+    /// Where the address does not fit its field.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(12);
+        self.write(&mut out)?;
+        Ok(out)
+    }
+
+    /// Reads an address field of its own.
+    ///
+    /// # Errors
+    /// Where the octets end too early or claim too much.
+    pub fn decode(octets: &[u8]) -> Result<Self> {
+        Self::read(&mut Reader::new(octets), "address")
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.check()?;
+        let kind = 0x80 | self.ton << 4 | self.npi;
+        if self.is_name() {
+            let semi_octets = (self.value.len() * 7).div_ceil(4);
+            out.extend([semi_octets as u8, kind]);
+            out.extend(septets::pack(&self.value));
+            return Ok(());
+        }
+        out.extend([self.value.len() as u8, kind]);
+        let nibble = |digit: &u8| DIGITS.iter().position(|each| each == digit).unwrap_or(0x0F) as u8;
+        let octet = |pair: &[u8]| nibble(&pair[0]) | pair.get(1).map_or(0x0F, nibble) << 4;
+        out.extend(self.value.chunks(2).map(octet));
+        Ok(())
+    }
+
+    /// A filler before the end ends the number; a first bit of the type that is not set is overlooked.
+    pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self> {
+        let semi_octets = usize::from(reader.u8(field)?);
+        if semi_octets > MOST_DIGITS {
+            return Err(Error::LongAddress(semi_octets));
+        }
+        let kind = reader.u8(field)?;
+        let octets = reader.take(semi_octets.div_ceil(2), field)?;
+        let (ton, npi) = (kind >> 4 & 7, kind & 0x0F);
+        let value = if ton == TON_ALPHANUMERIC {
+            septets::unpack(octets, 0, semi_octets * 4 / 7).into()
+        } else {
+            let nibbles = octets.iter().flat_map(|octet| [octet & 0x0F, octet >> 4]);
+            nibbles.take(semi_octets).map_while(|each| DIGITS.get(usize::from(each)).copied()).collect()
+        };
+        Ok(Self { ton, npi, value })
+    }
+}
+
+impl std::fmt::Debug for Address {
+    /// As in logs: all but the first four and the last two characters hidden.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.text();
+        let count = text.chars().count();
+        let hidden = |(at, each)| if at < 4 || at + 2 >= count { each } else { '*' };
+        write!(f, "{}/{}:{}", self.ton, self.npi, text.chars().enumerate().map(hidden).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_swapped_and_filled() {
+        let rows: [(u8, &[u8], &[u8]); 5] = [
+            (1, b"19990014444", &[0x0B, 0x91, 0x91, 0x99, 0x00, 0x41, 0x44, 0xF4]),
+            (1, b"1234", &[0x04, 0x91, 0x21, 0x43]),
+            (0, b"*100#", &[0x05, 0x81, 0x1A, 0x00, 0xFB]),
+            (0, b"abc", &[0x03, 0x81, 0xDC, 0xFE]),
+            (0, b"", &[0x00, 0x81]),
+        ];
+        for (ton, digits, octets) in rows {
+            let address = Address::from_smpp(ton, 1, digits).unwrap();
+            assert_eq!(address.encode().unwrap(), octets);
+            assert_eq!(Address::decode(octets).unwrap(), address);
+            assert_eq!(address.to_smpp(), (ton, 1, digits.to_vec()));
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_name_counts_useful_semi_octets() {
+        let lengths = (0..=11).map(|count| Address::name(&"x".repeat(count)).unwrap().encode().unwrap()[0]);
+        assert_eq!(lengths.collect::<Vec<_>>(), [0, 2, 4, 6, 7, 9, 11, 13, 14, 16, 18, 20]);
+        assert_eq!(Address::name("Design@Home").unwrap().encode().unwrap()[..4], [20, 0xD0, 0xC4, 0xF2]);
+        assert_eq!(Address::name("twelve chars"), Err(Error::LongName(12)));
+        assert_eq!(Address::name("[brackets]"), Err(Error::LongName(12)));
+        assert_eq!(Address::name("жук"), Err(Error::Digit('ж')));
+    }
+
+    #[test]
+    fn seven_characters_and_eight_with_an_at_sign_at_the_end_are_told_apart() {
+        for text in ["1234567", "1234567@", "@", "@@@@@@@", "@@@@@@@@"] {
+            let name = Address::name(text).unwrap();
+            let again = Address::decode(&name.encode().unwrap()).unwrap();
+            assert_eq!((again.text(), &again), (text.to_owned(), &name));
+        }
+    }
+
+    #[test]
+    fn smpp_names_in_either_habit_are_the_same_name() {
+        for (latin1, text) in
+            [(&b"Caf\xE9"[..], "Café"), (b"\xC4\xA3", "Ä£"), (b"\xA7 5", "§ 5"), (b"a@b", "a@b")]
+        {
+            let name = Address::from_smpp(5, 0, latin1).unwrap();
+            assert_eq!((name.text(), name.to_smpp().2), (text.to_owned(), latin1.to_vec()));
+            assert_eq!(Address::from_smpp(5, 0, text.as_bytes()).unwrap(), name);
+        }
+        let greek = Address::from_smpp(5, 0, "ΔΩ 5€".as_bytes()).unwrap();
+        assert_eq!(greek.to_smpp(), (5, 0, "ΔΩ 5€".as_bytes().to_vec()));
+        assert!(Address::from_smpp(5, 0, b"\x81").is_err());
+    }
+
+    /// What `from_smpp` promises: two readings of the same octets are never both names.
+    #[test]
+    fn no_name_is_a_name_in_both_habits() {
+        let all: Vec<char> = (1..0x3000)
+            .filter_map(char::from_u32)
+            .filter(|each| Tables::DEFAULT.encode(*each).is_some())
+            .collect();
+        assert!(all.len() >= 137, "{}", all.len());
+        for character in all.into_iter().filter(|each| !each.is_ascii()) {
+            let as_latin1 = character.to_string().bytes().map(char::from).collect::<String>();
+            assert!(Address::name(&as_latin1).is_err(), "{character}");
+        }
+    }
+
+    #[test]
+    fn what_the_field_does_not_carry_is_refused() {
+        assert_eq!(Address::from_smpp(1, 1, b"+4915112").unwrap().text(), "4915112");
+        assert_eq!(Address::from_smpp(1, 1, b"12x"), Err(Error::Digit('x')));
+        assert_eq!(Address::from_smpp(1, 1, &[b'1'; 21]), Err(Error::LongAddress(21)));
+        assert_eq!(Address::from_smpp(8, 1, b"1"), Err(Error::NumberType { ton: 8, npi: 1 }));
+        assert_eq!(Address::decode(&[21, 0x91]), Err(Error::LongAddress(21)));
+        assert_eq!(Address::decode(&[4, 0x91, 0x21]), Err(Error::Short("address")));
+        assert_eq!(Address::decode(&[6, 0x91, 0x21, 0xF3, 0x54]).unwrap().text(), "123");
+        assert_eq!(Address::decode(&[2, 0x11, 0x21]).unwrap(), Address::international("12"));
+    }
+}

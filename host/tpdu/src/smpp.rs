@@ -1,0 +1,267 @@
+//! Between what SMPP (and SGIP) carry and what the air carries, without a loss either way.
+//!
+//! SMPP has octets and `data_coding`: up to 15 it is SMPP's own list, from 16 on it is the air's data coding scheme.
+//! Text of the default alphabet is one septet an octet in SMPP and packed on the air; a user data header is octets in
+//! front of it in both.
+//!
+//! | `data_coding` | octets are | on the air |
+//! |---|---|---|
+//! | 0 | the default alphabet, one septet an octet | 0x00 |
+//! | 1, 3 | ASCII, Latin-1 | 0x00 where the default alphabet has every character, else 0x08 |
+//! | 2, 4 | data | 0x04 |
+//! | 6, 7 | ISO 8859-5 (Cyrillic), ISO 8859-8 (Hebrew) | as with 1 |
+//! | 8 | UTF-16, high octet first | 0x08 |
+//! | 10, 14 | ISO-2022-JP, KS C 5601 (EUC-KR) | as with 1 |
+//! | 15 | GB 18030, as SGIP has it; SMPP has nothing here | as with 1 |
+//! | 5, 9, 11, 12, 13 | JIS without a fixed form, pictograms, reserved | an error |
+//! | 16 to 255 | what the data coding scheme says | the same octet |
+//!
+//! The way back never gives what must be converted: the twelve schemes 0x01 to 0x0F beside 0x04 and 0x08 differ from
+//! 0x00, 0x04 and 0x08 in bits that mean nothing, and come back as these. Every other scheme comes back as it is, and the
+//! octets of user data always do, but for fill bits that are not zero and for a header indicator without a header.
+
+use crate::alphabet::{self, Tables};
+use crate::coding::Alphabet;
+use crate::header::{Header, LOCKING_SHIFT, PORTS_WIDE, Reference, SINGLE_SHIFT};
+use crate::split::split;
+use crate::{Error, Result, UserData};
+use bytes::Bytes;
+use encoding_rs::{EUC_KR, Encoding, GB18030, ISO_2022_JP, ISO_8859_5, ISO_8859_8};
+
+/// What the air is to carry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Air {
+    /// TP-DCS of all parts.
+    pub data_coding: u8,
+    /// One short message each, at least one.
+    pub parts: Vec<UserData>,
+}
+
+/// What SMPP is to carry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Carried {
+    /// `data_coding`.
+    pub data_coding: u8,
+    /// Whether a user data header stands in front (`esm_class` 0x40).
+    pub udhi: bool,
+    /// `short_message`.
+    pub octets: Bytes,
+}
+
+/// Ports of applications, of 8 bits.
+const PORTS: u8 = 0x04;
+
+/// Makes short messages of what SMPP has.
+///
+/// A text without a header that is too long for one is split, with `reference` in the parts' headers. A text that has a
+/// header of its own stays as it is; where it does not fit one short message, that is possible only if its header has
+/// nothing but national tables and ports, which are repeated in each part.
+///
+/// # Errors
+/// * [`Error::Coding`] for a `data_coding` that has no way to the air, [`Error::NotInCoding`] and [`Error::NotASeptet`]
+///   for octets that are not what it says.
+/// * [`Error::NoHeader`] where `udhi` is set and no header is there.
+/// * [`Error::LongWithHeader`], [`Error::LongCompressed`], [`Error::ManyParts`] for what is too long to be sent.
+///
+/// ```
+/// use tpdu::{Reference, smpp};
+///
+/// let air = smpp::to_air(3, false, b"Caf\xE9 Ol\xE9", Reference::Short(1))?;
+/// assert_eq!((air.data_coding, air.parts.len()), (0, 1));
+/// let back = smpp::from_air(air.data_coding, &air.parts[0]);
+/// assert_eq!((back.data_coding, &back.octets[..]), (0, &b"Caf\x05 Ol\x05"[..]));
+/// # Ok::<(), tpdu::Error>(())
+/// ```
+pub fn to_air(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
+    let (header, text) =
+        if udhi { Header::split(octets).ok_or(Error::NoHeader)? } else { (Header(&[]), octets) };
+    let (scheme, text) = match data_coding {
+        0 => (0x00, text.to_vec()),
+        2 | 4 => (0x04, text.to_vec()),
+        8 => (0x08, text.to_vec()),
+        1..=15 => cheapest(&read(data_coding, text)?, header.tables()),
+        scheme => (scheme, text.to_vec()),
+    };
+    if !udhi {
+        return Ok(Air { data_coding: scheme, parts: split(scheme, &[], &text, reference)? });
+    }
+    let alphabet = Alphabet::of(scheme);
+    let whole = [octets.get(..header.length()).unwrap_or_default(), &text].concat();
+    match UserData::pack(alphabet, true, &whole) {
+        Ok(packed) => Ok(Air { data_coding: scheme, parts: vec![packed] }),
+        Err(Error::LongUserData { .. }) if repeatable(header) => {
+            let parts = split(scheme, header.0, &text, reference).map_err(|error| match error {
+                Error::NotASeptet { at, octet } => Error::NotASeptet { at: header.length() + at, octet },
+                error => error,
+            })?;
+            Ok(Air { data_coding: scheme, parts })
+        }
+        Err(Error::LongUserData { length, limit, unit }) => {
+            Err(Error::LongWithHeader { length, limit, unit })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a header may stand before each part of a text alike.
+fn repeatable(header: Header<'_>) -> bool {
+    let mut elements = header.elements().peekable();
+    elements.peek().is_some()
+        && elements.all(|element| matches!(element.id, SINGLE_SHIFT | LOCKING_SHIFT | PORTS | PORTS_WIDE))
+}
+
+/// The text in the tables given, or else as UTF-16: its scheme and octets.
+fn cheapest(text: &str, tables: Tables) -> (u8, Vec<u8>) {
+    match alphabet::encode(text, tables) {
+        Some(septets) => (0x00, septets),
+        None => (0x08, utf16(text)),
+    }
+}
+
+/// UTF-16, high octet first.
+pub(crate) fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_be_bytes).collect()
+}
+
+fn read(data_coding: u8, text: &[u8]) -> Result<String> {
+    let with = |encoding: &'static Encoding| {
+        encoding.decode_without_bom_handling_and_without_replacement(text).map(std::borrow::Cow::into_owned)
+    };
+    let text = match data_coding {
+        1 if text.is_ascii() => Some(text.iter().copied().map(char::from).collect()),
+        1 => None,
+        3 => Some(text.iter().copied().map(char::from).collect()),
+        6 => with(ISO_8859_5),
+        7 => with(ISO_8859_8),
+        10 => with(ISO_2022_JP),
+        14 => with(EUC_KR),
+        15 => with(GB18030),
+        _ => return Err(Error::Coding(data_coding)),
+    };
+    text.ok_or(Error::NotInCoding(data_coding))
+}
+
+/// Makes of a short message what SMPP has. Nothing fails: user data that claim a header and have none are text.
+#[must_use]
+pub fn from_air(data_coding: u8, user_data: &UserData) -> Carried {
+    let alphabet = Alphabet::of(data_coding);
+    let data_coding = match (data_coding, alphabet) {
+        (0x00..=0x0F, Alphabet::Gsm7) => 0,
+        (0x00..=0x0F, Alphabet::Octets) => 4,
+        (0x00..=0x0F, Alphabet::Ucs2) => 8,
+        (scheme, _) => scheme,
+    };
+    let udhi = user_data.header(alphabet).is_some();
+    Carried { data_coding, udhi, octets: user_data.unpack(alphabet).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFERENCE: Reference = Reference::Short(9);
+
+    fn air(data_coding: u8, octets: &[u8]) -> Result<(u8, Vec<u8>)> {
+        let air = to_air(data_coding, false, octets, REFERENCE)?;
+        let [part] = &air.parts[..] else { panic!("{} parts", air.parts.len()) };
+        Ok((air.data_coding, part.unpack(Alphabet::of(air.data_coding))))
+    }
+
+    #[test]
+    fn what_the_default_alphabet_has_is_septets() {
+        assert_eq!(air(0, b"\x00\x1B\x65"), Ok((0, b"\x00\x1B\x65".to_vec())));
+        assert_eq!(air(1, b"@[_]$"), Ok((0, b"\x00\x1B\x3C\x11\x1B\x3E\x02".to_vec())));
+        assert_eq!(air(3, b"\xA3\xE9"), Ok((0, b"\x01\x05".to_vec())));
+        assert_eq!(air(6, b"1 + 1"), Ok((0, b"1 + 1".to_vec())));
+        assert_eq!(air(15, b"abc"), Ok((0, b"abc".to_vec())));
+    }
+
+    #[test]
+    fn what_it_has_not_is_utf16() {
+        let ucs2 = |text: &str| Ok((8, utf16(text)));
+        assert_eq!(air(1, b"a`"), ucs2("a`"));
+        assert_eq!(air(3, b"\xE7"), ucs2("ç"));
+        assert_eq!(air(6, b"\xBF\xE0\xD8"), ucs2("При"));
+        assert_eq!(air(7, b"\xF9\xEC\xE5\xED"), ucs2("שלום"));
+        assert_eq!(air(10, b"\x1B$BF|K\\\x1B(B"), ucs2("日本"));
+        assert_eq!(air(14, b"\xC7\xD1\xB1\xDB"), ucs2("한글"));
+        assert_eq!(air(15, b"\xB2\xE2\xCA\xD4"), ucs2("测试"));
+    }
+
+    #[test]
+    fn data_and_the_airs_own_schemes_are_left_alone() {
+        assert_eq!(air(2, b"\x00\xFF"), Ok((4, b"\x00\xFF".to_vec())));
+        assert_eq!(air(4, b"\x00\xFF"), Ok((4, b"\x00\xFF".to_vec())));
+        assert_eq!(air(8, b"\xD8\x3D\x00"), Ok((8, b"\xD8\x3D\x00".to_vec())), "an odd octet, half a pair");
+        for (scheme, octets) in
+            [(0x10, &b"flash"[..]), (0xF5, b"\x00\xFF"), (0xE8, b"\x04\x11"), (0x20, b"\xFF")]
+        {
+            assert_eq!(air(scheme, octets), Ok((scheme, octets.to_vec())));
+        }
+    }
+
+    #[test]
+    fn what_has_no_way_is_an_error() {
+        for data_coding in [5, 9, 11, 12, 13] {
+            assert_eq!(air(data_coding, b"a"), Err(Error::Coding(data_coding)));
+        }
+        assert_eq!(air(0, b"ab\xE9"), Err(Error::NotASeptet { at: 2, octet: 0xE9 }));
+        assert_eq!(air(1, b"\xE9"), Err(Error::NotInCoding(1)));
+        assert_eq!(air(15, b"\xB2"), Err(Error::NotInCoding(15)));
+        assert_eq!(air(14, b"\xFF\xFF"), Err(Error::NotInCoding(14)));
+    }
+
+    #[test]
+    fn a_text_with_a_header_of_its_own() {
+        let part = |data_coding, octets: &[u8]| to_air(data_coding, true, octets, REFERENCE);
+        let one = part(0, b"\x05\x00\x03\x2D\x02\x01hi").unwrap();
+        assert_eq!((one.parts.len(), one.parts[0].length), (1, 9));
+        // Its text is converted, its header is not.
+        let latin1 = part(3, b"\x05\x00\x03\xE9\x02\x01\xE9@").unwrap();
+        assert_eq!(latin1.parts[0].unpack(Alphabet::Gsm7), b"\x05\x00\x03\xE9\x02\x01\x05\x00");
+        let turkish =
+            part(15, &[b"\x03\x24\x01\x01"[..].to_vec(), GB18030.encode("ış").0.to_vec()].concat()).unwrap();
+        assert_eq!(turkish.parts[0].unpack(Alphabet::Gsm7), b"\x03\x24\x01\x01\x1B\x69\x1B\x73");
+        assert_eq!(part(4, b"\x05\x00"), Err(Error::NoHeader));
+        let long = [&b"\x05\x00\x03\x2D\x02\x01"[..], &[0x41; 154]].concat();
+        assert_eq!(part(0, &long), Err(Error::LongWithHeader { length: 161, limit: 160, unit: "septets" }));
+        assert_eq!(part(0, b"\x00a\x80"), Err(Error::NotASeptet { at: 2, octet: 0x80 }));
+    }
+
+    #[test]
+    fn tables_and_ports_stand_before_every_part() {
+        let long = [&b"\x03\x24\x01\x01"[..], &[0x41; 400]].concat();
+        let air = to_air(0, true, &long, Reference::Wide(300)).unwrap();
+        assert_eq!(air.parts.len(), 3);
+        for part in &air.parts {
+            let header = part.header(Alphabet::Gsm7).unwrap();
+            assert_eq!(header.tables().single, Some(crate::Language::Turkish));
+            assert_eq!(header.part_of().unwrap().reference, 300);
+        }
+        let wild = [&b"\x03\x24\x01\x01"[..], &[0x41; 400], &[0x80]].concat();
+        assert_eq!(to_air(0, true, &wild, REFERENCE), Err(Error::NotASeptet { at: 404, octet: 0x80 }));
+        let none = [&b"\x00"[..], &[0x41; 160]].concat();
+        assert!(matches!(to_air(0, true, &none, REFERENCE), Err(Error::LongWithHeader { .. })));
+    }
+
+    #[test]
+    fn every_scheme_comes_back() {
+        for scheme in 0..=255_u8 {
+            let alphabet = Alphabet::of(scheme);
+            for (udhi, octets) in
+                [(false, &b"abcdefg"[..]), (false, b"@"), (true, b"\x05\x00\x03\x2D\x02\x01abc\0")]
+            {
+                let packed = UserData::pack(alphabet, udhi, octets).unwrap();
+                let carried = from_air(scheme, &packed);
+                assert_eq!((carried.udhi, &carried.octets[..]), (udhi, octets));
+                let back = to_air(carried.data_coding, carried.udhi, &carried.octets, REFERENCE).unwrap();
+                assert_eq!(back.parts, [packed]);
+                if scheme >= 0x10 || scheme & 3 == 0 && scheme != 0x0C {
+                    assert_eq!(back.data_coding, scheme);
+                }
+                assert_eq!(Alphabet::of(back.data_coding), alphabet);
+                assert_eq!(crate::coding::class(back.data_coding), crate::coding::class(scheme));
+            }
+        }
+    }
+}

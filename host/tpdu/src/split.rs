@@ -1,0 +1,164 @@
+//! Cutting a long text into short messages (3GPP TS 23.040 §9.2.3.24.1).
+
+use crate::alphabet::ESCAPE;
+use crate::coding::{Alphabet, compressed};
+use crate::header::Reference;
+use crate::{Error, Result, UserData};
+
+/// Packs a text into one short message where it fits, and else into parts that say which they are. `elements` are
+/// octets of header elements that stand before each of them. Neither an escape and its septet nor the two halves of a
+/// surrogate pair are parted.
+///
+/// # Errors
+/// [`Error::ManyParts`] for more than 255 parts, [`Error::LongCompressed`] for compressed text that does not fit one,
+/// [`Error::NotASeptet`], and [`Error::LongUserData`] where the elements leave no room for a text.
+pub fn split(data_coding: u8, elements: &[u8], text: &[u8], reference: Reference) -> Result<Vec<UserData>> {
+    let alphabet = Alphabet::of(data_coding);
+    if let Some(at) = text.iter().position(|octet| alphabet == Alphabet::Gsm7 && *octet > 0x7F) {
+        return Err(Error::NotASeptet { at, octet: text[at] });
+    }
+    let room = room_beside(alphabet, elements.len());
+    if text.len() <= room {
+        return packed(alphabet, elements, text).map(|whole| vec![whole]);
+    }
+    if compressed(data_coding) {
+        return Err(Error::LongCompressed(text.len()));
+    }
+    let room = room_beside(alphabet, elements.len() + reference.element(0, 0).len());
+    if room < LEAST_ROOM {
+        return Err(Error::LongUserData { length: text.len(), limit: room, unit: alphabet.unit() });
+    }
+    let pieces = cut(alphabet, text, room);
+    let total = u8::try_from(pieces.len()).map_err(|_| Error::ManyParts(pieces.len()))?;
+    let part = |(number, piece)| {
+        let elements = [&reference.element(total, number)[..], elements].concat();
+        packed(alphabet, &elements, piece)
+    };
+    (1..=total).zip(pieces).map(part).collect()
+}
+
+/// A piece holds at least a surrogate pair.
+const LEAST_ROOM: usize = 4;
+
+/// Units of text beside so many octets of elements.
+fn room_beside(alphabet: Alphabet, elements: usize) -> usize {
+    let header = if elements == 0 { 0 } else { elements + 1 };
+    alphabet.limit().saturating_sub(alphabet.header_units(header))
+}
+
+fn packed(alphabet: Alphabet, elements: &[u8], text: &[u8]) -> Result<UserData> {
+    if elements.is_empty() {
+        return UserData::pack(alphabet, false, text);
+    }
+    let too_long = Error::LongUserData { length: elements.len(), limit: crate::MAX_OCTETS, unit: "octets" };
+    let length = u8::try_from(elements.len()).map_err(|_| too_long)?;
+    UserData::pack(alphabet, true, &[&[length], elements, text].concat())
+}
+
+/// Pieces of at most `room` units, which is at least [`LEAST_ROOM`].
+fn cut(alphabet: Alphabet, text: &[u8], room: usize) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(text.len() / room + 1);
+    let mut rest = text;
+    while rest.len() > room {
+        let end = match alphabet {
+            Alphabet::Gsm7 => {
+                // Of a row of escapes every other one stands for something itself.
+                let escapes = rest.iter().take(room).rev().take_while(|octet| **octet == ESCAPE).count();
+                room - escapes % 2
+            }
+            Alphabet::Ucs2 => {
+                let even = room & !1;
+                let high = rest.get(even - 2).is_some_and(|octet| octet & 0xFC == 0xD8);
+                even - if high { 2 } else { 0 }
+            }
+            Alphabet::Octets => room,
+        };
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Reference = Reference::Short(7);
+    const WIDE: Reference = Reference::Wide(0x0102);
+
+    #[test]
+    fn rooms_of_the_document() {
+        let rooms = |alphabet| [0, 5, 6].map(|elements| room_beside(alphabet, elements));
+        assert_eq!(rooms(Alphabet::Gsm7), [160, 153, 152]);
+        assert_eq!(rooms(Alphabet::Octets), [140, 134, 133]);
+        assert_eq!(rooms(Alphabet::Ucs2).map(|octets| octets / 2), [70, 67, 66]);
+        assert_eq!(room_beside(Alphabet::Gsm7, 3), 155);
+    }
+
+    #[test]
+    fn parts_say_which_they_are_and_make_up_the_text() {
+        let units: [(u8, &[u8]); 4] =
+            [(0, b"ab\x1B\x65c"), (4, b"\x00\xFF\x1B"), (8, b"\xD8\x3D\xDE\x00\x00\x41"), (0, b"\x1B\x1B")];
+        for (data_coding, unit) in units {
+            let alphabet = Alphabet::of(data_coding);
+            for count in [0, 1, 60, 150, 400] {
+                for (reference, elements) in [(SHORT, &[][..]), (WIDE, &[0x24, 1, 1])] {
+                    let text = unit.repeat(count);
+                    let parts = split(data_coding, elements, &text, reference).unwrap();
+                    let whole: Vec<u8> = parts.iter().flat_map(|part| part.text(alphabet)).collect();
+                    assert_eq!(whole, text);
+                    for (part, number) in parts.iter().zip(1_u8..) {
+                        assert!(part.octets.len() <= 140);
+                        let Some(header) = part.header(alphabet) else {
+                            assert_eq!((parts.len(), elements), (1, &[][..]));
+                            continue;
+                        };
+                        assert_eq!(header.without_concatenation(), elements);
+                        let Some(found) = header.part_of() else {
+                            assert_eq!(parts.len(), 1);
+                            continue;
+                        };
+                        assert_eq!((usize::from(found.total), found.number), (parts.len(), number));
+                        assert_eq!(found.wide, reference == WIDE);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_cut_apart() {
+        for lead in 0..8 {
+            let escapes = [vec![0x41; lead], b"\x1B\x65".repeat(300)].concat();
+            for part in split(0, &[], &escapes, SHORT).unwrap() {
+                let text = part.text(Alphabet::Gsm7);
+                let odd = text.iter().filter(|septet| **septet == 0x1B).count() * 2
+                    + text.iter().filter(|septet| **septet == 0x41).count();
+                assert_eq!(odd, text.len(), "an escape or its septet stands alone");
+            }
+            let pairs = [[0, 0x41].repeat(lead), b"\xD8\x3D\xDE\x00".repeat(200)].concat();
+            for part in split(8, &[], &pairs, SHORT).unwrap() {
+                let units: Vec<u16> = part
+                    .text(Alphabet::Ucs2)
+                    .chunks(2)
+                    .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+                    .collect();
+                assert!(String::from_utf16(&units).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_says_why() {
+        assert_eq!(split(0, &[], &[0x41; 255 * 153], SHORT).map(|parts| parts.len()), Ok(255));
+        assert_eq!(split(0, &[], &[0x41; 255 * 153 + 1], SHORT), Err(Error::ManyParts(256)));
+        assert_eq!(split(0x20, &[], &[0x41; 141], SHORT), Err(Error::LongCompressed(141)));
+        assert_eq!(split(0x20, &[], &[0xF1; 140], SHORT).map(|parts| parts.len()), Ok(1));
+        assert_eq!(split(0, &[], &[0x41, 0x80], SHORT), Err(Error::NotASeptet { at: 1, octet: 0x80 }));
+        for elements in [133, 134, 139, 140, 300] {
+            assert!(matches!(split(4, &vec![0; elements], &[0; 10], SHORT), Err(Error::LongUserData { .. })));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The stand-ins against each other, with a service centre that only writes and reads frames.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails is to stop here")]
+
+use super::wire;
+use super::*;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A service centre, or any other connection to an HLR.
+struct Centre {
+    socket: TcpStream,
+    input: Vec<u8>,
+}
+
+impl Centre {
+    fn connect(hlr: SocketAddr, name: &str) -> Self {
+        let socket = TcpStream::connect(hlr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        let mut centre = Self { socket, input: Vec::new() };
+        assert_eq!(centre.frame()[..4], [0, 0x11, wire::CCM, wire::ID_GET]);
+        let mut output = Vec::new();
+        wire::i_am(&mut output, name);
+        wire::word(&mut output, wire::PING);
+        centre.socket.write_all(&output).unwrap();
+        assert_eq!(centre.frame(), [0, 1, wire::CCM, wire::PONG]);
+        centre
+    }
+
+    /// The next frame, whole.
+    fn frame(&mut self) -> Vec<u8> {
+        loop {
+            let mut rest = &self.input[..];
+            if wire::next(&mut rest).is_some() {
+                let rest = rest.to_vec();
+                let length = self.input.len() - rest.len();
+                let mut frame = std::mem::replace(&mut self.input, rest);
+                frame.truncate(length);
+                return frame;
+            }
+            let mut some = [0; 4096];
+            let count = self.socket.read(&mut some).unwrap();
+            assert!(count > 0, "the connection was closed");
+            self.input.extend_from_slice(&some[..count]);
+        }
+    }
+
+    /// Type and causes of the next message.
+    fn outcome(&mut self) -> (u8, Option<u8>, Option<u8>) {
+        let frame = self.frame();
+        let message = wire::Message::read(&frame[3..]).unwrap();
+        (message.kind, message.octet(wire::RP_CAUSE), message.octet(wire::CAUSE))
+    }
+
+    fn send(&mut self, subscriber: u64, number: u64) {
+        let text = format!("n={number:010} c=000 ");
+        let head = [4, 11, 0x91, 0x51, 0x55, 0x21, 0x43, 0x65, 0xf7, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+        let tpdu = [&head[..], &[text.len() as u8], text.as_bytes()].concat();
+        let name = wire::name("SMSC-1");
+        let elements: [(u8, &[u8]); 5] = [
+            (wire::RP_MR, &[0xff]),
+            (wire::RP_OA, &[3, 0x91, 0x21, 0x43]),
+            (wire::RP_UI, &tpdu),
+            (wire::CLASS, &[2]),
+            (wire::SOURCE, &name),
+        ];
+        let mut frame = Vec::new();
+        wire::message(&mut frame, wire::MT_FORWARD, Subscribers::imsi(subscriber), &elements);
+        self.socket.write_all(&frame).unwrap();
+    }
+}
+
+const TAKEN: (u8, Option<u8>, Option<u8>) = (wire::MT_FORWARD + wire::RESULT, None, None);
+const FULL: (u8, Option<u8>, Option<u8>) = (wire::MT_FORWARD + wire::ERROR, Some(22), None);
+
+fn network(answers: Answers) -> (StandInHlr, StandInMsc, Centre) {
+    let options =
+        HlrOptions { centre: Some("SMSC-1".to_owned()), ..HlrOptions::new(Subscribers::new(10, "1")) };
+    let hlr = StandInHlr::start(options).unwrap();
+    let mut options = MscOptions::new(hlr.gsup(), "MSC-1");
+    (options.names, options.range, options.answers) = (true, 0..10, answers);
+    let msc = StandInMsc::start(options).unwrap();
+    let centre = Centre::connect(hlr.gsup(), "SMSC-1");
+    msc.wait_for_located(10, PATIENCE).unwrap();
+    (hlr, msc, centre)
+}
+
+#[test]
+fn phones_take_messages() {
+    let (hlr, msc, mut centre) = network(Answers::Take);
+    for number in 0..100 {
+        centre.send(number % 10, number);
+        assert_eq!(centre.outcome(), TAKEN);
+    }
+    let report = msc.report();
+    assert_eq!((report.taken(), report.overlaps, report.more(), report.broken), (100, 0, 0, 0));
+    assert_eq!((report.out_of_order(), report.doubles()), (0, 0));
+    assert!(report.per_subscriber().values().all(|count| *count == 10));
+    assert_eq!(report.arrivals[42].number, Some((42, 0)));
+    centre.send(1, 5);
+    assert_eq!(centre.outcome(), TAKEN);
+    assert_eq!(
+        (msc.report().out_of_order(), msc.report().doubles()),
+        (1, 1),
+        "5 is late, and went to another before"
+    );
+    centre.send(10, 0);
+    assert_eq!(
+        centre.outcome(),
+        (wire::MT_FORWARD + wire::ERROR, None, Some(2)),
+        "there is no such subscriber"
+    );
+    drop(msc);
+    while hlr.is_connected("MSC-1") {
+        std::thread::yield_now();
+    }
+    centre.send(1, 0);
+    assert_eq!((centre.outcome(), hlr.unrouted()), ((wire::ROUTING_ERROR, None, None), 1));
+}
+
+#[test]
+fn two_at_a_time_are_noticed() {
+    let (_hlr, msc, mut centre) = network(Answers::Take);
+    msc.behave(Answers::Take, Duration::from_millis(300));
+    centre.send(1, 1);
+    centre.send(2, 2);
+    centre.send(1, 3);
+    assert_eq!([centre.outcome(), centre.outcome(), centre.outcome()], [TAKEN; 3]);
+    assert_eq!(msc.report().overlaps, 1);
+}
+
+#[test]
+fn phones_are_full_and_say_when_they_are_not() {
+    let (_hlr, msc, mut centre) = network(Answers::Full(Duration::from_millis(50)));
+    centre.send(1, 1);
+    assert_eq!(centre.outcome(), FULL);
+    assert_eq!(centre.outcome(), (wire::READY, None, None));
+    centre.send(1, 1);
+    assert_eq!(centre.outcome(), TAKEN);
+    assert_eq!(msc.report().arrivals.len(), 2);
+    centre.send(2, 2);
+    assert_eq!(centre.outcome(), FULL, "each for itself");
+}
+
+#[test]
+fn phones_refuse_and_then_take() {
+    let (_hlr, msc, mut centre) = network(Answers::Refuse(vec![Cause::Phone(111), Cause::Network(17)]));
+    for outcome in [
+        (wire::MT_FORWARD + wire::ERROR, Some(111), None),
+        (wire::MT_FORWARD + wire::ERROR, None, Some(17)),
+        TAKEN,
+    ] {
+        centre.send(3, 3);
+        assert_eq!(centre.outcome(), outcome);
+    }
+    msc.behave(Answers::Twice, Duration::ZERO);
+    centre.send(3, 4);
+    assert_eq!([centre.outcome(), centre.outcome()], [TAKEN; 2]);
+    msc.behave(Answers::Never, Duration::ZERO);
+    centre.send(3, 5);
+    msc.wait_for_arrivals(5, PATIENCE).unwrap();
+    assert_eq!(msc.report().taken(), 2);
+}
+
+#[test]
+fn phones_send_messages() {
+    let (_hlr, msc, mut centre) = network(Answers::Take);
+    let phone =
+        Phone { subscriber: 4, number: "10000000004", centre: "19990014444", reference: 9, report: true };
+    let answer = std::thread::scope(|scope| {
+        let answer = scope.spawn(|| msc.submit(&phone, "15551234567", "hello", PATIENCE));
+        let frame = centre.frame();
+        let message = wire::Message::read(&frame[3..]).unwrap();
+        assert_eq!((message.kind, message.imsi), (wire::MO_FORWARD, Subscribers::imsi(4)));
+        assert_eq!(message.get(wire::RP_UI).unwrap()[..4], [0x21, 9, 11, 0x91]);
+        let name = wire::name("SMSC-1");
+        let elements: [(u8, &[u8]); 4] = [
+            (wire::RP_MR, &[9]),
+            (wire::RP_CAUSE, &[42]),
+            (wire::SOURCE, &name),
+            (wire::DESTINATION, message.get(wire::SOURCE).unwrap()),
+        ];
+        let mut refusal = Vec::new();
+        wire::message(&mut refusal, wire::MO_FORWARD + wire::ERROR, message.imsi, &elements);
+        centre.socket.write_all(&refusal).unwrap();
+        answer.join().unwrap()
+    });
+    assert_eq!(answer, MoAnswer::Refused(Some(42)));
+    drop(centre);
+    let mut answer = MoAnswer::Silence;
+    while answer != MoAnswer::Nowhere {
+        answer = msc.submit(&phone, "15551234567", "hello", Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let (hlr, _msc, _centre) = network(Answers::Take);
+    let second = Centre::connect(hlr.gsup(), "SMSC-1");
+    assert_eq!(hlr.refused(), 1, "it is connected, and gets nothing");
+    drop(second);
+}
+
+/// A question on the control interface, and its answer.
+fn ask(socket: &mut TcpStream, line: &str) -> Option<String> {
+    let mut frame = Vec::new();
+    wire::frame(&mut frame, wire::OSMOCOM, |out| {
+        out.push(wire::CTRL);
+        out.extend_from_slice(line.as_bytes());
+    });
+    socket.write_all(&frame).ok()?;
+    let mut head = [0; 4];
+    socket.read_exact(&mut head).ok()?;
+    let mut text = vec![0; usize::from(u16::from_be_bytes([head[0], head[1]])) - 1];
+    socket.read_exact(&mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+#[test]
+fn an_hlr_answers_questions_and_counts_them() {
+    let mut old = StandInHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
+    let mut socket = TcpStream::connect(old.ctrl()).unwrap();
+    let answer = ask(&mut socket, "GET 1 subscriber.by-msisdn-10000000007.imsi").unwrap();
+    assert_eq!(answer, "ERROR 1 Command not found");
+    let info = ask(&mut socket, "GET 2 subscriber.by-msisdn-10000000007.info").unwrap();
+    assert!(
+        info.starts_with(
+            "GET_REPLY 2 subscriber.by-msisdn-10000000007.info \nid\t8\nimsi\t001010000000007\n"
+        )
+    );
+    assert!(!info.contains("vlr_number"), "it was nowhere yet");
+    assert_eq!(ask(&mut socket, "GET 3 subscriber.by-msisdn-1.info").unwrap(), "ERROR 3 No such subscriber.");
+    old.die();
+    assert_eq!(ask(&mut socket, "GET 4 subscriber.by-msisdn-10000000007.info"), None);
+    assert!(TcpStream::connect(old.ctrl()).is_err());
+    old.come_back().unwrap();
+    let mut socket = TcpStream::connect(old.ctrl()).unwrap();
+    assert!(ask(&mut socket, "GET 5 subscriber.by-msisdn-10000000007.info").is_some());
+    let report = old.questions();
+    assert_eq!((report.questions, report.per_number["10000000007"]), (3, 2));
+    assert_eq!((report.most_at_a_time, report.connections), (1, 2));
+
+    let new = HlrOptions { centre: Some("SMSC-1".to_owned()), ..HlrOptions::new(Subscribers::new(10, "1")) };
+    let new = StandInHlr::start(new).unwrap();
+    let mut socket = TcpStream::connect(new.ctrl()).unwrap();
+    let answer = ask(&mut socket, "GET 1 subscriber.by-msisdn-10000000007.imsi").unwrap();
+    assert_eq!(answer, "GET_REPLY 1 subscriber.by-msisdn-10000000007.imsi 001010000000007");
+}
+
+#[test]
+fn questions_cost_what_they_cost() {
+    let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
+    let mut msc = PlainMsc::connect(hlr.gsup(), "MSC-1").unwrap();
+    let mut times = crate::load::Histogram::default();
+    msc.ask(1, 100, &mut times).unwrap();
+    msc.pour(1, 1_000, 64).unwrap();
+    assert_eq!((times.count(), hlr.messages()), (100, 1_100));
+}
