@@ -11,8 +11,32 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// The port under which the decoder looks for SMPP.
-const PORT: u16 = 2775;
+/// What is spoken on a relayed connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoken {
+    /// SMPP.
+    Smpp,
+    /// GSUP in IPA frames.
+    Gsup,
+}
+
+impl Spoken {
+    /// The port under which the decoder looks for it.
+    fn port(self) -> u16 {
+        match self {
+            Self::Smpp => 2775,
+            Self::Gsup => 4222,
+        }
+    }
+
+    /// The decoder that is begun with.
+    fn decoder(self) -> &'static str {
+        match self {
+            Self::Smpp => "smpp",
+            Self::Gsup => "gsm_ipa",
+        }
+    }
+}
 
 /// One direction's share of a packet.
 struct Piece {
@@ -23,13 +47,19 @@ struct Piece {
 
 /// A running relay.
 pub struct Capture {
+    spoken: Spoken,
     address: SocketAddr,
     pieces: Arc<Mutex<Vec<Piece>>>,
 }
 
 impl Capture {
-    /// Relays connections to `target`.
+    /// Relays connections of SMPP to `target`.
     pub fn start(target: SocketAddr) -> Result<Self> {
+        Self::of(Spoken::Smpp, target)
+    }
+
+    /// Relays connections to `target`.
+    pub fn of(spoken: Spoken, target: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let pieces = Arc::new(Mutex::new(Vec::new()));
@@ -40,7 +70,7 @@ impl Capture {
                 let _ = relay(client, target, connection, &shared);
             }
         })?;
-        Ok(Self { address, pieces })
+        Ok(Self { spoken, address, pieces })
     }
 
     /// Where it listens.
@@ -51,22 +81,45 @@ impl Capture {
     /// Has tshark decode everything so far. Fails when it finds a malformed PDU, an expert error, or no SMPP at all.
     /// Gives the names of the PDUs that it saw.
     pub fn judge(&self, folder: &Path) -> Result<Vec<String>> {
+        let rows = self.decode(folder, "smpp", &["smpp.command_id"])?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    }
+
+    /// Has tshark decode everything so far. Fails when it finds a malformed PDU, an expert error, or no packet that `such`
+    /// (a display filter) lets through. Gives for each of them the values of these fields; a packet may hold several
+    /// PDUs, and a field several values.
+    pub fn decode(&self, folder: &Path, such: &str, fields: &[&str]) -> Result<Vec<Vec<Vec<String>>>> {
         let path = folder.join("capture.pcap");
         std::fs::write(&path, self.packets())?;
-        let complaints = tshark(&path, &["-Y", "_ws.malformed || _ws.expert.severity >= \"Error\"", "-V"])?;
+        let complaints =
+            self.tshark(&path, &["-Y", "_ws.malformed || _ws.expert.severity >= \"Error\"", "-V"])?;
         if !complaints.trim().is_empty() {
             bail!("tshark complains:\n{complaints}");
         }
-        let json =
-            tshark(&path, &["-Y", "smpp", "-T", "json", "-e", "smpp.command_id", "-e", "_ws.col.Info"])?;
+        let mut arguments = vec!["-Y", such, "-T", "json"];
+        arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+        let json = self.tshark(&path, &arguments)?;
         let packets: Vec<Value> = serde_json::from_str(&json).context("tshark's JSON")?;
-        let ids =
-            packets.iter().filter_map(|packet| packet["_source"]["layers"]["smpp.command_id"].as_array());
-        let names: Vec<String> = ids.flatten().filter_map(|id| Some(id.as_str()?.to_owned())).collect();
-        if names.is_empty() {
-            bail!("tshark saw no SMPP in {} octets", self.packets().len());
+        if packets.is_empty() {
+            bail!("tshark saw no {such:?} in {} octets", self.packets().len());
         }
-        Ok(names)
+        let values = |packet: &Value, field: &str| {
+            let values = packet["_source"]["layers"][field].as_array();
+            values.into_iter().flatten().filter_map(|value| Some(value.as_str()?.to_owned())).collect()
+        };
+        let row = |packet| fields.iter().map(|field| values(packet, field)).collect();
+        Ok(packets.iter().map(row).collect())
+    }
+
+    fn tshark(&self, file: &Path, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new("tshark");
+        let reading = format!("tcp.port=={},{}", self.spoken.port(), self.spoken.decoder());
+        command.arg("-r").arg(file).arg("-d").arg(reading).args(arguments);
+        let output = command.output().context("running tshark; if it is missing, run: cargo xtask setup")?;
+        if !output.status.success() {
+            bail!("tshark failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// A pcap file of raw IPv4 packets.
@@ -83,7 +136,7 @@ impl Capture {
                 let here = *sequence;
                 *sequence += part.len() as u32;
                 let there = *next.entry((piece.connection, !piece.from_client)).or_insert(1);
-                let packet = packet(20_000 + piece.connection, piece.from_client, here, there, part);
+                let packet = self.packet(piece, here, there, part);
                 let length = packet.len() as u32;
                 for word in [tick as u32, 0, length, length] {
                     file.extend_from_slice(&word.to_le_bytes());
@@ -93,33 +146,24 @@ impl Capture {
         }
         file
     }
-}
 
-/// An IPv4 packet (RFC 791 §3.1) with a TCP segment (RFC 9293 §3.1); checksums are left at zero, which the decoder
-/// does not mind.
-fn packet(client: u16, from_client: bool, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x45, 0];
-    packet.extend_from_slice(&((40 + payload.len()) as u16).to_be_bytes());
-    packet.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-    let (from, to) = if from_client { (client, PORT) } else { (PORT, client) };
-    packet.extend_from_slice(&from.to_be_bytes());
-    packet.extend_from_slice(&to.to_be_bytes());
-    packet.extend_from_slice(&sequence.to_be_bytes());
-    packet.extend_from_slice(&acknowledged.to_be_bytes());
-    // header of 5 words, PSH and ACK, window, checksum, urgent pointer
-    packet.extend_from_slice(&[0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
-    packet.extend_from_slice(payload);
-    packet
-}
-
-fn tshark(file: &Path, arguments: &[&str]) -> Result<String> {
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(file).arg("-d").arg(format!("tcp.port=={PORT},smpp")).args(arguments);
-    let output = command.output().context("running tshark; if it is missing, run: cargo xtask setup")?;
-    if !output.status.success() {
-        bail!("tshark failed: {}", String::from_utf8_lossy(&output.stderr));
+    /// An IPv4 packet (RFC 791 §3.1) with a TCP segment (RFC 9293 §3.1); checksums are left at zero, which the decoder
+    /// does not mind.
+    fn packet(&self, piece: &Piece, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0];
+        packet.extend_from_slice(&((40 + payload.len()) as u16).to_be_bytes());
+        packet.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+        let (client, server) = (20_000 + piece.connection, self.spoken.port());
+        let (from, to) = if piece.from_client { (client, server) } else { (server, client) };
+        packet.extend_from_slice(&from.to_be_bytes());
+        packet.extend_from_slice(&to.to_be_bytes());
+        packet.extend_from_slice(&sequence.to_be_bytes());
+        packet.extend_from_slice(&acknowledged.to_be_bytes());
+        // header of 5 words, PSH and ACK, window, checksum, urgent pointer
+        packet.extend_from_slice(&[0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+        packet.extend_from_slice(payload);
+        packet
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn relay(

@@ -6,12 +6,13 @@
 mod capture;
 mod directory;
 mod kannel;
+pub mod osmocom;
 mod peer;
 mod raw;
 pub mod sgip;
 mod stage;
 
-pub use capture::Capture;
+pub use capture::{Capture, Spoken};
 pub use directory::Directory;
 pub use kannel::Kannel;
 pub use peer::Peer;

@@ -225,8 +225,7 @@ impl Engine {
     pub(crate) fn arrive(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
         if self.resolve_first(now, slot, message, out) == Subscription::NotNeeded {
             if self.must_wait(slot) {
-                self.set_aside(slot);
-                self.announce(slot, out);
+                self.let_pass(slot, out);
             } else {
                 self.join_queue(slot);
             }

@@ -3,9 +3,11 @@
 //! At a serial peer a message has its subscriber's turn from its hand-over until it has ended, goes elsewhere or is back in its
 //! queue. While it waits after a failure it keeps the turn: the subscriber is parked, and the others burn no attempts.
 
+use crate::deciding::{BREATH, MANY_ATTEMPTS};
 use crate::engine::Engine;
 use crate::resolving::number_on_leg;
 use crate::slab::{NONE, Slot, State};
+use crate::timer::Timer;
 use crate::turns::{Name, rank};
 use crate::{Command, Output};
 use model::{AddressBytes, Imsi, Message, MessageId, Moment, Now, StepKind, Verdict};
@@ -49,7 +51,7 @@ impl Engine {
     }
 
     /// Puts a message that stands in no queue behind its subscriber's turn. When its leg's longest wait ends stays as it is.
-    pub(crate) fn set_aside(&mut self, slot: Slot) {
+    fn set_aside(&mut self, slot: Slot) {
         let (key, id, peer) = {
             let entry = &mut self.slab[slot];
             entry.state = State::Aside;
@@ -66,6 +68,19 @@ impl Engine {
         let after = behind.oldest(&self.slab);
         self.oldest_aside(peer.0, key, before, after);
         self.fresh.push(slot);
+    }
+
+    /// The same for one that has just come, or whose turn in its queue has come. The one before it, if it leaves in this run,
+    /// is told that another waits.
+    pub(crate) fn let_pass(&mut self, slot: Slot, out: &mut Output) {
+        self.totals.set_aside += 1;
+        self.set_aside(slot);
+        let Some(turn) = self.turns.get(self.slab[slot].subscriber) else { return };
+        if let Some(Command::Send { message, more, .. }) = out.commands.get_mut(turn.command as usize)
+            && turn.holder == Some(message.id)
+        {
+            *more = true;
+        }
     }
 
     /// Takes a message out from behind its subscriber's turn; it is then where one is whose attempt has just ended.
@@ -92,16 +107,6 @@ impl Engine {
             let oldest = &mut self.peers[peer as usize].oldest_aside;
             before.map(|id| oldest.remove(&(id, key)));
             after.map(|id| oldest.insert((id, key)));
-        }
-    }
-
-    /// A message that was just set aside: the one before it, if it leaves in this run, is told that another waits.
-    pub(crate) fn announce(&self, slot: Slot, out: &mut Output) {
-        let Some(turn) = self.turns.get(self.slab[slot].subscriber) else { return };
-        if let Some(Command::Send { message, more, .. }) = out.commands.get_mut(turn.command as usize)
-            && turn.holder == Some(message.id)
-        {
-            *more = true;
         }
     }
 
@@ -311,10 +316,25 @@ impl Engine {
             if let Some(slot) = self.ids.get(&self.slab, id)
                 && self.slab[slot].state == State::Deferred
             {
-                self.deciding.forget_alert(id);
-                self.peer_of(slot).deferred -= 1;
-                self.put_back(now, slot, out);
+                self.wake(now, slot, out);
             }
+        }
+    }
+
+    /// Ends the wait of a message whose subscriber was heard of.
+    fn wake(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let soon = now.mono + BREATH;
+        let entry = &mut self.slab[slot];
+        let id = entry.id;
+        if entry.attempts < MANY_ATTEMPTS {
+            self.deciding.forget_alert(id);
+            self.peer_of(slot).deferred -= 1;
+            self.put_back(now, slot, out);
+        } else if entry.due > soon {
+            // It may be the attempts themselves by which the network hears of the subscriber.
+            entry.due = soon;
+            self.timers.set(soon, Timer::Message(slot, id));
+            self.record(now, slot, out);
         }
     }
 

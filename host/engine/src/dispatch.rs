@@ -57,8 +57,7 @@ impl Engine {
                 }
                 set_aside += 1;
                 self.take_head(index, priority, slot);
-                self.set_aside(slot);
-                self.announce(slot, out);
+                self.let_pass(slot, out);
                 continue;
             }
             let Some(message) = &self.slab[slot].message else {

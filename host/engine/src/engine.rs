@@ -108,6 +108,8 @@ pub struct Totals {
     pub attempts_refused: u64,
     /// Of these, those that said "too fast" or "queue full".
     pub throttled: u64,
+    /// Messages whose turn in a queue came while another to the same subscriber went first.
+    pub set_aside: u64,
 }
 
 /// What a message costs in memory while its content is held, beyond its octets.

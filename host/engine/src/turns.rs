@@ -235,7 +235,7 @@ mod tests {
                 left /= 5 - place;
             }
             for gone in 0..5 {
-                let of = |id: &u64| (*id, u8::from(*id % 2 == 0));
+                let of = |id: &u64| (*id, u8::from(id.is_multiple_of(2)));
                 let (mut slab, slots) = slab_of(&ids.iter().map(of).collect::<Vec<_>>());
                 let mut behind = Behind::default();
                 slots.iter().for_each(|slot| behind.insert(&mut slab, *slot));

@@ -425,6 +425,9 @@ impl Desk {
             tracing::warn!(network = self.options.name, code, "{warning}");
             self.shared.counts.error(warning);
         }
+        if refused.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
+            self.shared.subscribers.forget(&message.imsi);
+        }
         let said = Said { conn, tag, reference: message.reference().unwrap_or(0), refused };
         match self.mts.answer(Instant::now(), &message.imsi, said) {
             Taken::Awaited(next) => self.follow(next),

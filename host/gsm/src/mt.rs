@@ -142,11 +142,6 @@ impl MtBook {
         self.on_their_way.len()
     }
 
-    /// Whether [`MtBook::overdue`] has to come by, about every second.
-    pub(crate) fn has_timers(&self) -> bool {
-        !self.on_their_way.is_empty() || !self.forget.is_empty()
-    }
-
     /// A message is to go to its subscriber.
     pub(crate) fn begin(&mut self, now: Instant, mt: Mt) -> Next {
         if mt.done >= mt.parts.len() {
@@ -249,7 +244,7 @@ impl MtBook {
         }
     }
 
-    /// Gives up what was not answered in time, and what follows from that.
+    /// Gives up what was not answered in time, and what follows from that. To be called about every second.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Next> {
         let mut next = Vec::new();
         let mut given_up: Vec<OnItsWay> =
@@ -440,8 +435,7 @@ mod tests {
             book.begin(now, mt(u64::from(n), n, 1));
             book.answer(now, &imsi(n), yes(None, 0));
         }
-        assert!(book.has_timers());
         book.overdue(now + REMEMBERED);
-        assert!(book.answered.is_empty() && !book.has_timers());
+        assert!(book.answered.is_empty() && book.forget.is_empty());
     }
 }

@@ -197,15 +197,20 @@ fn powers(
     let plugins = config.data.join("plugins");
     std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
     let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
-    // Who really knows comes first; the table is for networks without an HLR that could be asked.
-    let mut registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
-    registers.push(Arc::new(TableHlr::new(shelf.clone())));
+    // Who really knows comes first; the table is for networks without an HLR that could be asked. Of several networks none
+    // knows all subscribers.
+    let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
+    let alone = registers.len() == 1;
+    let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
+        if alone { chain.authority(register) } else { chain.hint(register) }
+    });
+    let registers = registers.authority(Arc::new(TableHlr::new(shelf.clone())));
     Ok(Powers {
         board: Arc::new(Board::default()),
         counters: Arc::new(Counters::default()),
         values: Arc::new(KeyValues::open(&plugins.join("kv.redb"))?),
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
-        hlr: Arc::new(ChainHlr::new(registers)),
+        hlr: Arc::new(registers),
         shelf,
         lines: LogBudgets::default(),
     })

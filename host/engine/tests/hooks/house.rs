@@ -1,11 +1,12 @@
 use bytes::Bytes;
 use engine::{
-    Answer, Command, Engine, Event, Output, PeerSettings, Progress, Recovered, ReplyTo, Settings, Uncertainty,
+    Answer, Command, Engine, Event, Handed, Output, PeerSettings, PeerStatus, Progress, Recovered, ReplyTo,
+    Settings, Uncertainty,
 };
 use model::{
     Address, AddressBytes, Attempt, DecidedBy, Final, Imsi, Kind, Leg, LinkId, Message, MessageId, Moment,
     Now, Outcome, PeerId, Priority, ReceiptRequest, Refusal, Resolution, Routed, StepKind, Subscriber, Text,
-    Timestamp, Verdict,
+    Ticket, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub(crate) const ACCOUNT: PeerId = PeerId(0);
 pub(crate) const FIRST: PeerId = PeerId(1);
 pub(crate) const SECOND: PeerId = PeerId(2);
+/// One message at a time for a subscriber.
+pub(crate) const SERIAL: PeerId = PeerId(3);
 /// Of every message.
 pub(crate) const VALIDITY: Duration = Duration::from_secs(7_200);
 pub(crate) const REPLY: ReplyTo = ReplyTo { link: LinkId(9), token: 1 };
@@ -25,6 +28,7 @@ pub(crate) struct House {
     pub(crate) now: Now,
     messages: BTreeMap<MessageId, Arc<Message>>,
     progress: HashMap<MessageId, Progress>,
+    handed: BTreeMap<u64, Vec<Handed>>,
     pub(crate) finished: BTreeMap<MessageId, Final>,
     next_id: MessageId,
     /// Numbers that the resolver has been asked about and has not answered.
@@ -33,6 +37,8 @@ pub(crate) struct House {
     pub(crate) decisions: Vec<(MessageId, Attempt)>,
     /// What was given to links, in order.
     pub(crate) sent: Vec<(PeerId, Arc<Message>, u8)>,
+    /// Of these, whether more is known to wait for the subscriber, and the hand-over's name.
+    pub(crate) left: Vec<(MessageId, bool, Ticket)>,
     pub(crate) answers: Vec<Answer>,
     /// How many messages were asked for at a time.
     pub(crate) loads: Vec<usize>,
@@ -49,11 +55,13 @@ impl House {
             now,
             messages: BTreeMap::new(),
             progress: HashMap::new(),
+            handed: BTreeMap::new(),
             finished: BTreeMap::new(),
             next_id: MessageId::FIRST,
             questions: Vec::new(),
             decisions: Vec::new(),
             sent: Vec::new(),
+            left: Vec::new(),
             answers: Vec::new(),
             loads: Vec::new(),
             held: None,
@@ -68,25 +76,37 @@ impl House {
         (account.addressee, account.receipts) = (true, false);
         let mut out = Output::default();
         self.engine.apply(self.now, Event::Peer(account), &mut out);
-        for peer in [FIRST, SECOND] {
+        for peer in [FIRST, SECOND, SERIAL] {
             let mut settings = PeerSettings::new(peer);
             settings.receipts = false;
             settings.uncertainty = Uncertainty::SendAgain;
             settings.retry = vec![Duration::from_secs(10)];
+            settings.serial = peer == SERIAL;
             self.engine.apply(self.now, Event::Peer(settings), &mut out);
         }
+        let newest: HashMap<MessageId, (Handed, u64)> = self
+            .handed
+            .iter()
+            .flat_map(|(seq, row)| row.iter().map(|handed| (handed.id, (*handed, *seq))))
+            .collect();
         for (id, message) in &self.messages {
             let progress = self.progress.get(id).cloned();
             let message = Message::clone(message);
-            let found = Recovered { message, progress, handed: None, handed_seq: 0 };
+            let handed = newest.get(id).map(|(handed, _)| *handed);
+            let handed_seq = newest.get(id).map_or(0, |(_, seq)| *seq);
+            let found = Recovered { message, progress, handed, handed_seq };
             self.engine.recover(self.now, found, &mut out);
         }
-        self.engine.recovered(self.next_id, 1, &[], &mut out);
+        let rows: Vec<u64> = self.handed.keys().copied().collect();
+        let next = rows.last().map_or(1, |last| last + 1);
+        self.engine.recovered(self.next_id, next, &rows, &mut out);
         self.carry_on(out);
     }
 
-    /// Loses everything but the disk. Nothing may be on a link.
+    /// Loses everything but the disk.
     pub(crate) fn crash(&mut self) {
+        self.sent.clear();
+        self.left.clear();
         self.questions.clear();
         self.decisions.clear();
         self.boot();
@@ -100,7 +120,7 @@ impl House {
         self.carry_on(out);
     }
 
-    fn carry_on(&mut self, mut out: Output) {
+    pub(crate) fn carry_on(&mut self, mut out: Output) {
         loop {
             self.engine.settle(self.now, &mut out);
             self.engine.seal(&mut out);
@@ -128,6 +148,16 @@ impl House {
             self.messages.insert(message.id, message);
         }
         self.progress.extend(batch.progress);
+        if !batch.handed.is_empty() {
+            self.handed.insert(batch.handed_seq, batch.handed);
+        }
+        for seq in batch.handed_done {
+            self.handed.remove(&seq);
+        }
+        for id in batch.dropped {
+            assert!(self.messages.remove(&id).is_some(), "{id:?} dropped without being there");
+            self.progress.remove(&id);
+        }
         for (id, ended) in batch.finished {
             assert!(self.messages.remove(&id).is_some(), "{id:?} ended without being there");
             self.progress.remove(&id);
@@ -136,7 +166,8 @@ impl House {
         let mut events = Vec::new();
         for command in commands {
             match command {
-                Command::Send { link, message, leg, .. } => {
+                Command::Send { link, message, leg, more, ticket, .. } => {
+                    self.left.push((message.id, more, ticket));
                     self.sent.push((PeerId(u32::try_from(link.0).unwrap()), message, leg));
                 }
                 Command::Resolve { msisdn } => {
@@ -233,6 +264,22 @@ impl House {
 
     pub(crate) fn progress_on_disk(&self, id: MessageId) -> Option<&Progress> {
         self.progress.get(&id)
+    }
+
+    pub(crate) fn status(&self, peer: PeerId) -> PeerStatus {
+        self.engine.peers().into_iter().find(|status| status.peer == peer).unwrap()
+    }
+
+    /// The peer's word on one message, which must be on its link.
+    pub(crate) fn answer(&mut self, id: MessageId, outcome: Outcome) {
+        let index = self.sent.iter().position(|(_, message, _)| message.id == id).unwrap();
+        let (peer, _, _) = self.sent.remove(index);
+        self.run([Event::Outcome { link: LinkId(peer.0.into()), id, outcome }]);
+    }
+
+    /// Ids of what is on links, in the order in which it left.
+    pub(crate) fn on_links(&self) -> Vec<MessageId> {
+        self.sent.iter().map(|(_, message, _)| message.id).collect()
     }
 
     pub(crate) fn all_different(&self) -> bool {

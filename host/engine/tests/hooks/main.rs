@@ -1,6 +1,10 @@
-//! What waits for a plugin's word: subscribers to be found, failed attempts to be decided.
+//! What waits: for a plugin's word (subscribers to be found, failed attempts to be decided), for a subscriber's turn, for a
+//! subscriber to be heard of.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that fails is to stop here")]
 
 mod deciding;
 mod house;
+mod reach;
 mod resolving;
+mod serial;
+mod strangers;

@@ -8,7 +8,6 @@ use model::Address;
 use numbering::{Plan, Plans};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A core network: its links' options and its queue's.
 #[derive(Debug)]
@@ -162,11 +161,5 @@ mod tests {
         ] {
             assert_eq!(quarters(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn durations_of_a_guard_are_read() {
-        // The default must outlast paging and the radio side's timers.
-        assert!(GsmOptions::new("x", UNNUMBERED).guard >= Duration::from_secs(60));
     }
 }

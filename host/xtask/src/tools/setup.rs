@@ -43,6 +43,21 @@ const NEEDS: &[Need] = &[
         there: || runs("python3", "-mensurepip"),
     },
     Need {
+        package: "osmo-hlr",
+        reason: "the register of a GSM network's subscribers",
+        there: || exists("/usr/bin/osmo-hlr"),
+    },
+    Need {
+        package: "osmo-msc",
+        reason: "the exchange that brings short messages to phones",
+        there: || exists("/usr/bin/osmo-msc"),
+    },
+    Need {
+        package: "gcc",
+        reason: "compiles what lets osmo-msc run without SCTP",
+        there: || runs("cc", "--version"),
+    },
+    Need {
         package: "mariadb-server",
         reason: "a data base of the archive, on a private port",
         there: || database::mariadb_programs().is_some(),

@@ -1,0 +1,151 @@
+//! What is written is read again.
+
+use crate::generate::{address, from_ms, text, time, to_ms, user_data, validity};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tpdu::{
+    Address, Alphabet, Error, FromMs, Joined, Joiner, Language, Limits, MAX_TPDU, Reference, TimeStamp, ToMs,
+    UserData, Validity, smpp, split,
+};
+
+proptest! {
+    #[test]
+    fn from_telephones((message, failed) in from_ms()) {
+        let octets = message.encode().unwrap();
+        prop_assert!(octets.len() <= MAX_TPDU);
+        prop_assert_eq!(FromMs::decode(&octets, failed), Ok(message));
+    }
+
+    #[test]
+    fn to_telephones((message, failed) in to_ms()) {
+        let octets = message.encode().unwrap();
+        prop_assert!(octets.len() <= MAX_TPDU);
+        prop_assert_eq!(ToMs::decode(&octets, failed), Ok(message));
+    }
+
+    #[test]
+    fn any_octets(octets in vec(any::<u8>(), 0..200), failed in any::<bool>()) {
+        // A report that ends before its cause is written as one of success.
+        if let Ok(message) = FromMs::decode(&octets, failed) {
+            let failed = failed && !matches!(&message, FromMs::DeliverReport(report) if report.cause.is_none());
+            match message.encode() {
+                Ok(again) => prop_assert_eq!(FromMs::decode(&again, failed), Ok(message)),
+                Err(error) => prop_assert!(matches!(error, Error::LongTpdu(_)), "{}", error),
+            }
+        }
+        if let Ok(message) = ToMs::decode(&octets, failed) {
+            match message.encode() {
+                Ok(again) => prop_assert_eq!(ToMs::decode(&again, failed), Ok(message)),
+                Err(error) => prop_assert!(matches!(error, Error::LongTpdu(_)), "{}", error),
+            }
+        }
+    }
+
+    #[test]
+    fn a_tpdu_that_is_cut_short_never_grows((message, failed) in from_ms(), keep in any::<prop::sample::Index>()) {
+        let octets = message.encode().unwrap();
+        let short = &octets[..keep.index(octets.len())];
+        if let Ok(read) = FromMs::decode(short, failed) {
+            prop_assert!(read.encode().unwrap().len() <= short.len() + 1);
+        }
+    }
+
+    #[test]
+    fn addresses(address in address()) {
+        let octets = address.encode().unwrap();
+        prop_assert!((2..=12).contains(&octets.len()));
+        prop_assert_eq!(Address::decode(&octets), Ok(address));
+    }
+
+    #[test]
+    fn addresses_of_smpp(address in address()) {
+        // Of a name with escapes that mean nothing, SMPP gets what is shown.
+        let (ton, npi, value) = address.to_smpp();
+        if !address.is_name() || !address.value.contains(&0x1B) {
+            prop_assert_eq!(Address::from_smpp(ton, npi, &value), Ok(address));
+        } else if let Ok(again) = Address::from_smpp(ton, npi, &value) {
+            prop_assert_eq!(again.to_smpp(), (ton, npi, value));
+        }
+    }
+
+    #[test]
+    fn times(stamp in time()) {
+        prop_assert_eq!(TimeStamp::decode(stamp.encode().unwrap()), Ok(stamp));
+        prop_assert_eq!(TimeStamp::at(stamp.unix_ms().unwrap(), stamp.quarters), Ok(stamp));
+    }
+
+    #[test]
+    fn any_seven_octets_are_a_time_or_none(octets in any::<[u8; 7]>()) {
+        if let Ok(stamp) = TimeStamp::decode(octets) {
+            let again = stamp.encode().unwrap();
+            // No zone at all has two signs.
+            prop_assert!(again == octets || (again[..6] == octets[..6] && again[6] | 8 == octets[6]));
+            prop_assert!(stamp.unix_ms().is_some());
+        }
+    }
+
+    #[test]
+    fn validity_has_its_end(validity in validity(), now in 1_600_000_000_000..1_900_000_000_000_u64) {
+        let ends = validity.ends(now);
+        match validity {
+            Validity::None => prop_assert_eq!(ends, None),
+            Validity::Absolute(stamp) => prop_assert_eq!(ends, stamp.unix_ms()),
+            _ => prop_assert!(ends.unwrap() >= now),
+        }
+    }
+
+    #[test]
+    fn user_data_of_every_alphabet(
+        (alphabet, (udhi, octets)) in prop::sample::select(vec![Alphabet::Gsm7, Alphabet::Octets, Alphabet::Ucs2])
+            .prop_flat_map(|alphabet| (Just(alphabet), text(alphabet)))
+    ) {
+        let packed = UserData::pack(alphabet, udhi, &octets).unwrap();
+        prop_assert_eq!(packed.header(alphabet).is_some(), udhi);
+        prop_assert_eq!(packed.unpack(alphabet), octets);
+    }
+
+    #[test]
+    fn parts_join_in_any_order(
+        (data_coding, text) in prop::sample::select(vec![0_u8, 4, 8, 0xF1, 0xC8, 0xE0]).prop_flat_map(|data_coding| {
+            let most: u8 = if Alphabet::of(data_coding) == Alphabet::Gsm7 { 0x7F } else { 0xFF };
+            (Just(data_coding), vec(0..=most, 0..2_000))
+        }),
+        reference in prop_oneof![any::<u8>().prop_map(Reference::Short), any::<u16>().prop_map(Reference::Wide)],
+        language in prop::option::of(prop::sample::select(Language::ALL.to_vec())),
+        order in any::<prop::sample::Index>(),
+    ) {
+        let elements = language.map(|language| vec![0x24, 1, language.number()]).unwrap_or_default();
+        let mut parts = split(data_coding, &elements, &text, reference).unwrap();
+        let turn = order.index(parts.len());
+        parts.rotate_left(turn);
+        parts.reverse();
+        let mut joiner = Joiner::new(Limits { messages: 2, octets: 1 << 20, patience_ms: 1 });
+        let last = parts.pop().unwrap();
+        for part in parts {
+            prop_assert_eq!(joiner.add(0, (), data_coding, part.clone()), Joined::Waiting);
+            prop_assert_eq!(joiner.add(0, (), data_coding, part), Joined::Duplicate);
+        }
+        let Joined::Whole(whole) = joiner.add(0, (), data_coding, last) else { panic!("not whole") };
+        let header = if elements.is_empty() { vec![] } else { [&[3], &elements[..]].concat() };
+        prop_assert_eq!((whole.data_coding, whole.udhi), (data_coding, !elements.is_empty()));
+        prop_assert_eq!(whole.octets, [header, text].concat());
+        prop_assert_eq!(joiner.load(), (0, 0));
+    }
+
+    #[test]
+    fn any_text_is_read_as_it_was_written(
+        text in prop_oneof!["\\PC{0,300}", "[a-zşğıİ€ ]{0,400}", "[अ-ह०-९ ]{0,200}", "[ا-ي ]{0,200}"],
+        languages in prop::sample::subsequence(Language::ALL.to_vec(), 0..=3),
+        reference in any::<u16>(),
+    ) {
+        let carried = tpdu::text::encode(&text, &languages);
+        let air = smpp::to_air(carried.data_coding, carried.udhi, &carried.octets, Reference::Wide(reference)).unwrap();
+        let read: String = air.parts.iter().map(|part| tpdu::text::decode(air.data_coding, part)).collect();
+        prop_assert_eq!(read, text);
+    }
+
+    #[test]
+    fn any_user_data_is_shown((data_coding, data) in any::<u8>().prop_flat_map(|coding| (Just(coding), user_data(coding)))) {
+        prop_assert!(tpdu::text::decode(data_coding, &data).chars().count() <= 280);
+    }
+}

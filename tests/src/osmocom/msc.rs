@@ -1,0 +1,101 @@
+//! Debian's `osmo-msc`.
+
+use super::loopback::Loopback;
+use super::program::Program;
+use anyhow::{Context, Result};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::house;
+
+const VTY: u16 = 4254;
+const SGS: u16 = 29118;
+
+/// A mobile switching centre that gives short messages to its HLR (`sms-over-gsup`).
+#[derive(Debug)]
+pub struct Msc {
+    loopback: Loopback,
+    folder: PathBuf,
+    program: Option<Program>,
+}
+
+impl Msc {
+    /// Starts one of this IPA name whose HLR is at this address.
+    pub fn start(folder: &Path, name: &str, hlr: SocketAddr) -> Result<Self> {
+        let loopback = Loopback::claim()?;
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder)?;
+        let address = loopback.address();
+        // The parts that are not used here must not stand in each other's way either: CS7 (no STP answers), the media
+        // gateway, SMPP of the built-in SMSC.
+        let config = format!(
+            "log stderr\n logging filter all 1\n logging color 0\n logging print category 1\n logging print extended-timestamp 1\n \
+             logging level set-all info\n logging level mm debug\n logging level lgsup debug\n logging level lsms debug\n \
+             logging level sgs debug\n\
+             line vty\n bind {address}\nctrl\n bind {address}\n\
+             network\n network country code 001\n mobile network code 01\n short name test\n long name test\n encryption a5 0\n\
+             cs7 instance 0\n point-code 0.23.1\n asp asp-clnt-OsmoMSC-A 2905 0 m3ua\n  local-ip {address}\n  remote-ip {address}\n\
+             msc\n sms-over-gsup\n mgw local-ip {address}\n mgw remote-ip {address}\n\
+             sgs\n local-ip {address}\n local-port {SGS}\n\
+             smpp\n local-tcp-ip {address} 2775\n\
+             hlr\n remote-ip {}\n remote-port {}\n ipa-name {name}\n",
+            hlr.ip(),
+            hlr.port()
+        );
+        std::fs::write(folder.join("osmo-msc.cfg"), config)?;
+        let mut msc = Self { loopback, folder, program: None };
+        msc.start_again()?;
+        Ok(msc)
+    }
+
+    /// Starts it once more; it knows no subscriber then.
+    pub fn start_again(&mut self) -> Result<()> {
+        let shim = self.folder.join("sctp_over_tcp.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/osmocom/sctp_over_tcp.c");
+        let mut compile = Command::new("cc");
+        compile.args(["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(&shim).arg(source);
+        house::run(&mut compile).context("compiling what makes TCP of SCTP")?;
+        let mut command = Command::new("osmo-msc");
+        command.args(["-c", "osmo-msc.cfg"]).env("LD_PRELOAD", shim);
+        self.program = None;
+        let listens = [self.at(VTY)];
+        self.program = Some(Program::start("osmo-msc", &self.folder, &mut command, &listens)?);
+        Ok(())
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(&mut self) -> Result<()> {
+        match self.program.take() {
+            Some(mut program) => program.kill(),
+            None => Ok(()),
+        }
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::from((self.loopback.address(), port))
+    }
+
+    /// Where an MME connects.
+    pub fn sgs(&self) -> SocketAddr {
+        self.at(SGS)
+    }
+
+    /// The last of what it said.
+    pub fn log(&self) -> String {
+        self.program.as_ref().map(Program::log).unwrap_or_default()
+    }
+
+    /// Waits until its link to the HLR has been made so many times, counted over all its lives.
+    pub fn wait_until_linked(&self, times: usize) -> Result<()> {
+        self.wait_until_said(times, |line| line.contains("GSUP link to") && line.ends_with("UP"))
+    }
+
+    /// Waits until it has given up paging so many times.
+    pub fn wait_until_paged_in_vain(&self, times: usize) -> Result<()> {
+        self.wait_until_said(times, |line| line.contains("Paging via SGs interface timed out"))
+    }
+
+    fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.wait_until_said(times, fits)
+    }
+}

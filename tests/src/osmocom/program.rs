@@ -1,0 +1,85 @@
+//! One of Osmocom's programs, running.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::OpenOptions;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use xtask::load::Stop;
+
+/// A process; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Program {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    /// Starts it in this folder and waits until it listens. What it says goes to `name.log` there, after what it said
+    /// before.
+    pub(crate) fn start(
+        name: &str,
+        folder: &Path,
+        command: &mut Command,
+        listens: &[SocketAddr],
+    ) -> Result<Self> {
+        let path = PathBuf::from("/usr/bin").join(name);
+        if !path.exists() {
+            bail!("{} is not installed; run: cargo xtask setup", path.display());
+        }
+        let log = folder.join(format!("{name}.log"));
+        let output = OpenOptions::new().create(true).append(true).open(&log)?;
+        let process = command
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("starting {name}"))?;
+        let mut program = Self { process, log };
+        let (pause, deadline) = (Stop::default(), Instant::now() + crate::PATIENCE);
+        for address in listens {
+            while TcpStream::connect(address).is_err() {
+                if let Some(status) = program.process.try_wait()? {
+                    bail!("{name} ended with {status}:\n{}", program.log());
+                }
+                ensure!(Instant::now() < deadline, "{name} does not listen at {address}:\n{}", program.log());
+                pause.pause(Duration::from_millis(20));
+            }
+        }
+        Ok(program)
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
+    }
+
+    /// The last of what it said.
+    pub(crate) fn log(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<_> = text.lines().collect();
+        lines[lines.len().saturating_sub(80)..].join("\n")
+    }
+
+    /// Waits until it has said something so many times since its log began.
+    pub(crate) fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        crate::until("a word in its log", || {
+            let text = std::fs::read(&self.log)?;
+            Ok(String::from_utf8_lossy(&text).lines().filter(|line| fits(line)).count() >= times)
+        })
+        .with_context(|| self.log())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,51 @@
+//! The command line that Osmocom's programs have on a TCP port.
+
+use anyhow::{Context, Result, ensure};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// A session in the privileged mode.
+#[derive(Debug)]
+pub(crate) struct Vty {
+    socket: TcpStream,
+    prompt: String,
+}
+
+impl Vty {
+    /// `program` is the name before its prompt, such as `OsmoHLR`.
+    pub(crate) fn connect(address: SocketAddr, program: &str) -> Result<Self> {
+        let socket = TcpStream::connect(address).with_context(|| format!("the VTY at {address}"))?;
+        socket.set_read_timeout(Some(crate::PATIENCE))?;
+        let mut vty = Self { socket, prompt: format!("{program}> ") };
+        vty.answer()?;
+        vty.prompt = format!("{program}# ");
+        vty.command("enable")?;
+        Ok(vty)
+    }
+
+    /// Gives a command; gives back what it said.
+    pub(crate) fn command(&mut self, command: &str) -> Result<String> {
+        self.socket.write_all(format!("{command}\n").as_bytes())?;
+        let answer = self.answer().with_context(|| format!("VTY: {command}"))?;
+        // The first line is the command's echo.
+        let answer = answer.split_once('\n').map(|(_, rest)| rest).unwrap_or_default();
+        let done =
+            |line: &str| ["% Created", "% Updated", "% Deleted"].iter().any(|done| line.starts_with(done));
+        let complaint = answer.lines().find(|line| line.starts_with('%') && !done(line));
+        ensure!(complaint.is_none(), "VTY: {command}: {answer}");
+        Ok(answer.to_owned())
+    }
+
+    /// Everything up to the prompt.
+    fn answer(&mut self) -> Result<String> {
+        let mut all = Vec::new();
+        let mut buffer = [0; 4096];
+        while !all.ends_with(self.prompt.as_bytes()) {
+            let count = self.socket.read(&mut buffer)?;
+            ensure!(count > 0, "the VTY closed after {:?}", String::from_utf8_lossy(&all));
+            all.extend_from_slice(&buffer[..count]);
+        }
+        all.truncate(all.len() - self.prompt.len());
+        Ok(String::from_utf8_lossy(&all).into_owned())
+    }
+}

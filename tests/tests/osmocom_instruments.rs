@@ -1,0 +1,254 @@
+//! osmo-hlr, osmo-msc and the simulated radio side against a plain relay: an instrument that is out of tune proves
+//! nothing. What the appliance's tests rest on is measured here: how osmo-msc 1.9.0 and osmo-hlr 1.5.0 behave where the
+//! protocol leaves it open.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::osmocom::{
+    Answer, Hlr, Message, Msc, Paging, Phone, Radio, Relay, RpAnswer, Submit, text_of,
+};
+use behaviour_tests::{Capture, Spoken};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+const IMSI: &str = "001010000000001";
+const MSISDN: &str = "15551234567";
+const CENTRE: &str = "19990014444";
+
+const UPDATE_LOCATION: u8 = 0x04;
+const MO: u8 = 0x24;
+const MO_RESULT: u8 = 0x26;
+const MO_ERROR: u8 = 0x25;
+const MT: u8 = 0x28;
+const MT_ERROR: u8 = 0x29;
+const MT_RESULT: u8 = 0x2a;
+const READY: u8 = 0x2c;
+const READY_RESULT: u8 = 0x2e;
+
+const CAUSE: u8 = 0x02;
+const REFERENCE: u8 = 0x40;
+const TPDU: u8 = 0x43;
+const RP_CAUSE: u8 = 0x44;
+const MORE: u8 = 0x45;
+const ALERT_REASON: u8 = 0x46;
+
+struct Network {
+    hlr: Hlr,
+    /// Between MSC and relay.
+    capture: Capture,
+    relay: Relay,
+    msc: Msc,
+    phone: Phone,
+    /// Ends with it.
+    _radio: Radio,
+    folder: tempfile::TempDir,
+}
+
+impl Network {
+    /// One subscriber, whose phone is on.
+    fn start() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let hlr = Hlr::start(folder.path())?;
+        hlr.subscriber(IMSI, MSISDN)?;
+        let relay = Relay::start(hlr.gsup())?;
+        let capture = Capture::of(Spoken::Gsup, relay.address())?;
+        let msc = Msc::start(folder.path(), "MSC-1", capture.address())?;
+        hlr.wait_until_connected("MSC-1")?;
+        let radio = Radio::connect(msc.sgs())?;
+        let phone = radio.phone(IMSI);
+        phone.attach().with_context(|| msc.log())?;
+        Ok(Self { hlr, capture, relay, msc, phone, _radio: radio, folder })
+    }
+
+    /// Brings a message to the phone; gives the MSC's answer.
+    fn deliver(&self, reference: u8) -> Result<Message> {
+        self.relay.inject(&mt(reference))?;
+        self.phone.next_mt()?;
+        self.relay.next(MT_RESULT)
+    }
+
+    /// Waits until the link was made so many times, seen from both of its ends.
+    fn linked(&self, times: usize) -> Result<()> {
+        self.relay.connections(times)?;
+        self.msc.wait_until_linked(times)
+    }
+
+    /// Location updates that came to the HLR.
+    fn updates(&self) -> usize {
+        self.relay.passed().iter().filter(|message| message.kind == UPDATE_LOCATION).count()
+    }
+}
+
+/// MT-forwardSM of an SMS-DELIVER "hello".
+fn mt(reference: u8) -> Message {
+    let tpdu = [
+        0x04, 0x04, 0x91, 0x21, 0x43, 0, 0, 0x62, 0x11, 0x12, 0x11, 0x14, 0, 0, 5, 0xe8, 0x32, 0x9b, 0xfd,
+        0x06,
+    ];
+    Message::about(MT, IMSI)
+        .with(REFERENCE, &[reference])
+        .with(0x41, &[0xff])
+        .with(0x42, &[0x03, 0x91, 0x91, 0x99, 0x00, 0x41, 0x44, 0xf4])
+        .with(TPDU, &tpdu)
+        .with(0x0a, &[2])
+}
+
+/// An answer to a message of the phone's.
+fn answer(kind: u8, reference: u8) -> Message {
+    Message::about(kind, IMSI).with(REFERENCE, &[reference]).with(0x0a, &[2])
+}
+
+#[test]
+fn a_phone_attaches_receives_and_sends() -> Result<()> {
+    let network = Network::start()?;
+    assert!(network.hlr.show(IMSI)?.contains("VLR number: MSC-1"));
+    assert!(network.hlr.connections()?.contains("'MSC-1'"));
+    network.relay.inject(&mt(0xff))?;
+    let came = network.phone.next_mt()?;
+    assert_eq!((came.centre.as_str(), text_of(&came.tpdu)?.as_str()), (CENTRE, "hello"));
+    network.relay.next(MT_RESULT)?;
+    let submit = Submit::new(7, "4915112345678", "from the phone").octets();
+    let reference = network.phone.send(CENTRE, &submit)?;
+    let request = network.relay.next(MO)?;
+    assert_eq!((request.get(REFERENCE), request.get(TPDU)), (Some(&[reference][..]), Some(&*submit)));
+    network.relay.inject(&answer(MO_RESULT, reference))?;
+    assert_eq!(network.phone.answer(reference)?, RpAnswer::Ok);
+    for cause in [1, 21, 27, 38, 41, 42, 50, 69, 95] {
+        let reference = network.phone.send(CENTRE, &submit)?;
+        network.relay.next(MO)?;
+        network.relay.inject(&answer(MO_ERROR, reference).with(RP_CAUSE, &[cause]))?;
+        assert_eq!(network.phone.answer(reference)?, RpAnswer::Refused(cause));
+    }
+    let fields = ["gsup.msg_type", "gsm_sms.tp-mti", "gsm_sms.sms_text"];
+    let seen = network.capture.decode(network.folder.path(), "gsm_sms", &fields)?;
+    let words = |words: [&str; 3]| words.map(|word| vec![word.to_owned()]).to_vec();
+    assert_eq!(seen[0], words(["40", "0", "hello"]));
+    assert_eq!(seen[1..], vec![words(["36", "1", "from the phone"]); 10]);
+    Ok(())
+}
+
+#[test]
+fn a_full_phone_says_when_it_has_room() -> Result<()> {
+    let network = Network::start()?;
+    network.phone.when_it_rings(Answer::Refused(22));
+    network.relay.inject(&mt(0x10))?;
+    let error = network.relay.next(MT_ERROR)?;
+    assert_eq!((error.get(RP_CAUSE), error.get(CAUSE)), (Some(&[22][..]), None));
+    let reference = network.phone.request_memory_available()?;
+    let ready = network.relay.next(READY)?;
+    assert_eq!((ready.get(REFERENCE), ready.get(ALERT_REASON)), (Some(&[reference][..]), Some(&[2][..])));
+    network.relay.inject(&answer(READY_RESULT, reference))?;
+    assert_eq!(network.phone.answer(reference)?, RpAnswer::Ok);
+    Ok(())
+}
+
+/// The MSC gives the lowest reference that is free, so nearly always 0: an answer can only be told by its subscriber.
+#[test]
+fn the_references_of_answers_say_nothing() -> Result<()> {
+    let network = Network::start()?;
+    for reference in [0x10, 0x11] {
+        assert_eq!(network.deliver(reference)?.get(REFERENCE), Some(&[0][..]), "a channel each");
+        network.phone.next_release()?;
+    }
+    network.relay.inject(&mt(0x12).with(MORE, &[1]))?;
+    network.phone.next_mt()?;
+    assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[0][..]), "more is announced");
+    let paged = network.phone.paged();
+    assert_eq!(network.deliver(0x13)?.get(REFERENCE), Some(&[0][..]), "on the channel that was kept");
+    assert_eq!(network.phone.paged(), paged, "for that, nobody is paged");
+    Ok(())
+}
+
+/// Two at a time, of which the protocol says nothing: the MSC takes both.
+#[test]
+fn a_second_message_is_taken_while_the_first_is_with_the_phone() -> Result<()> {
+    let network = Network::start()?;
+    network.phone.when_it_rings(Answer::Nothing);
+    network.relay.inject(&mt(0x10))?;
+    assert_eq!(network.phone.next_mt()?.reference, 0);
+    network.phone.when_it_rings(Answer::Taken);
+    network.relay.inject(&mt(0x11))?;
+    assert_eq!(network.phone.next_mt()?.reference, 1);
+    assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[1][..]));
+    Ok(())
+}
+
+/// After 10 seconds of paging over SGs (Ts5) it gives up, and says nothing, then or later.
+#[test]
+fn of_paging_in_vain_nothing_is_said() -> Result<()> {
+    let network = Network::start()?;
+    network.phone.when_paged(Paging::NotHeard);
+    network.relay.inject(&mt(0x10))?;
+    network.msc.wait_until_paged_in_vain(1)?;
+    network.phone.when_paged(Paging::Heard);
+    network.deliver(0x11)?;
+    assert_eq!((network.phone.waiting(), network.relay.taken()), (0, Vec::new()));
+    Ok(())
+}
+
+/// A phone that was switched off is unknown to the MSC, which says so in words that are the HLR's for one who does not
+/// exist. The HLR is told nothing: it has the phone at this MSC still.
+#[test]
+fn one_who_is_switched_off_is_as_one_who_does_not_exist() -> Result<()> {
+    let network = Network::start()?;
+    network.phone.detach()?;
+    network.relay.inject(&mt(0x10))?;
+    let error = network.relay.next(MT_ERROR)?;
+    assert_eq!((error.get(CAUSE), error.get(RP_CAUSE)), (Some(&[2][..]), None));
+    assert_eq!(error.get(REFERENCE), Some(&[0x10][..]), "here the reference is ours");
+    assert!(network.hlr.show(IMSI)?.contains("VLR number: MSC-1"));
+    assert_eq!(network.updates(), 1);
+    Ok(())
+}
+
+/// The MSC connects again after a second, but it attaches nobody again; what the phone said meanwhile is lost.
+#[test]
+fn when_the_link_was_away_only_what_was_said_meanwhile_is_lost() -> Result<()> {
+    let network = Network::start()?;
+    network.phone.when_it_rings(Answer::Nothing);
+    network.relay.inject(&mt(0x10))?;
+    network.phone.next_mt()?;
+    network.relay.cut()?;
+    network.linked(2)?;
+    network.phone.finish(Answer::Taken)?;
+    network
+        .relay
+        .next(MT_RESULT)
+        .context("it came before the link went, and was answered after it returned")?;
+
+    network.relay.inject(&mt(0x11))?;
+    network.phone.next_mt()?;
+    network.relay.cut()?;
+    network.phone.finish(Answer::Taken)?;
+    network.linked(3)?;
+    network.phone.when_it_rings(Answer::Taken);
+    network.deliver(0x12)?;
+    assert_eq!(network.relay.taken(), [], "the answer to the second message");
+    assert_eq!(network.updates(), 1);
+    Ok(())
+}
+
+/// osmo-hlr 1.5.0: `.info` begins with an empty line and knows no `.imsi`.
+#[test]
+fn the_hlr_tells_over_ctrl_who_has_a_number() -> Result<()> {
+    let network = Network::start()?;
+    let mut ctrl = TcpStream::connect(network.hlr.ctrl())?;
+    let mut ask = |command: &str| -> Result<String> {
+        let length = u16::try_from(command.len() + 1)?.to_be_bytes();
+        ctrl.write_all(&[&length[..], &[0xee, 0], command.as_bytes()].concat())?;
+        let mut head = [0; 4];
+        ctrl.read_exact(&mut head)?;
+        ensure!(head[2..] == [0xee, 0], "not CTRL: {head:02x?}");
+        let mut answer = vec![0; usize::from(u16::from_be_bytes([head[0], head[1]])) - 1];
+        ctrl.read_exact(&mut answer)?;
+        Ok(String::from_utf8(answer)?)
+    };
+    assert_eq!(
+        ask("GET 1 subscriber.by-msisdn-15551234567.info")?,
+        "GET_REPLY 1 subscriber.by-msisdn-15551234567.info \nid\t1\nimsi\t001010000000001\nmsisdn\t15551234567\n\
+         nam_cs\t1\nnam_ps\t1\nvlr_number\tMSC-1\nms_purged_cs\t0\nms_purged_ps\t0\nperiodic_lu_timer\t0\n\
+         periodic_rau_tau_timer\t0\nlmsi\t00000000"
+    );
+    assert_eq!(ask("GET 2 subscriber.by-msisdn-15551234567.imsi")?, "ERROR 2 Command not found");
+    assert_eq!(ask("GET 3 subscriber.by-msisdn-19999999999.info")?, "ERROR 3 No such subscriber.");
+    Ok(())
+}
