@@ -167,9 +167,9 @@ const SERIAL: Plan = Plan { serial: true, plugins: true, silence: true, ..CALM }
 #[test]
 fn subscribers_take_turns() {
     for body_cache in [0, 1 << 20] {
-        run(Plan { body_cache, ..SERIAL }, 150);
-        run(Plan { body_cache, plugins: false, ..SERIAL }, 100);
-        run(Plan { body_cache, silence: false, ..SERIAL }, 100);
+        run(Plan { body_cache, ..SERIAL }, 120);
+        run(Plan { body_cache, plugins: false, ..SERIAL }, 80);
+        run(Plan { body_cache, silence: false, ..SERIAL }, 60);
     }
 }
 
@@ -187,9 +187,10 @@ fn subscribers_take_turns_over_crashes_and_broken_links() {
 #[test]
 fn subscribers_take_turns_over_a_crash_at_every_commit() {
     const STEPS: usize = 120;
-    for seed in 0..4 {
+    for seed in 0..16 {
         for crash_before_leaving in [false, true] {
-            let plan = Plan { plugins: seed % 2 == 0, ..SERIAL };
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 3, "{commits}");
             for commit in 0..commits {
