@@ -192,7 +192,7 @@ fn subscribers_take_turns_over_a_crash_at_every_commit() {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
             let commits = live(seed, plan, STEPS);
-            assert!(commits > STEPS / 3, "{commits}");
+            assert!(commits > STEPS / 4, "{commits}");
             for commit in 0..commits {
                 live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
             }
