@@ -1,6 +1,7 @@
 //! The policy documents of the default resolvers, and what the answers that they get come to.
 
 mod answer;
+pub mod hlr;
 pub mod http;
 mod json;
 mod numbers;
