@@ -1,3 +1,7 @@
+mod chain;
+
+pub use chain::ChainHlr;
+
 use crate::shelf::Shelf;
 use std::sync::Arc;
 
@@ -29,8 +33,8 @@ pub enum HlrFailure {
     Unreachable,
 }
 
-/// Answers from the table `hlr`, until there is a link to a real one: the number as key; IMSI and, after a comma, the serving
-/// peer as value.
+/// Answers from the table `hlr`, where there is no link to a real register or none that answers: the number as key; IMSI and,
+/// after a comma, the serving peer as value.
 #[derive(Debug)]
 pub struct TableHlr(Arc<Shelf>);
 

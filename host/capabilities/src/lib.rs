@@ -18,7 +18,7 @@ pub use error::Error;
 pub use fetch::{
     Fetch, FetchFailure, FetchLimits, FetchMetrics, Fetcher, FetcherOptions, Grant, Grants, Request, Response,
 };
-pub use hlr::{Hlr, HlrFailure, HlrSubscriber, TableHlr};
+pub use hlr::{ChainHlr, Hlr, HlrFailure, HlrSubscriber, TableHlr};
 pub use log_budget::{LogBudget, LogBudgets};
 pub use shelf::{Shelf, ShelfOptions, Slot, Table, TableInfo, TableKind};
 pub use values::{KeyValues, MemoryValues, Usage, Values, ValuesMetrics};
