@@ -3,9 +3,7 @@
 use crate::options::{Numbers, Principal, ShellOptions};
 use crate::wire::{Fault, Hello, Kind};
 use crate::{Number, records::View};
-use nix::unistd::{Gid, Uid, User, getgrouplist};
 use std::collections::BTreeSet;
-use std::ffi::CString;
 
 /// Who calls, and what all entries that fit it allow together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,20 +16,19 @@ pub(crate) struct Permit {
 
 /// How a user is called where people read it.
 pub(crate) fn name_of(uid: u32) -> String {
-    match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => format!("user {} (uid {uid})", user.name),
-        _ => format!("the user with uid {uid}"),
+    match uzers::get_user_by_uid(uid) {
+        Some(user) => format!("user {} (uid {uid})", user.name().to_string_lossy()),
+        None => format!("the user with uid {uid}"),
     }
 }
 
 /// All groups of a user; reads the system's data base, which may be far away.
 fn groups(uid: u32, gid: u32) -> Vec<u32> {
     let mut groups = vec![gid];
-    if let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid))
-        && let Ok(name) = CString::new(user.name)
-        && let Ok(more) = getgrouplist(&name, Gid::from_raw(gid))
+    if let Some(user) = uzers::get_user_by_uid(uid)
+        && let Some(more) = uzers::get_user_groups(user.name(), gid)
     {
-        groups.extend(more.into_iter().map(Gid::as_raw));
+        groups.extend(more.iter().map(uzers::Group::gid));
     }
     groups
 }

@@ -1,10 +1,10 @@
 //! The other end of the socket.
 
 use crate::wire::{Ask, Event, Fault, Reply, Request, Response};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,21 +100,18 @@ impl Client {
     /// end what it has started by itself.
     fn wait(&self) -> Result<(), Failure> {
         let out = std::io::stdout();
-        let mut files = [
-            PollFd::new(self.stream.as_fd(), PollFlags::POLLIN),
-            PollFd::new(out.as_fd(), PollFlags::empty()),
-        ];
+        let mut files = [PollFd::new(&self.stream, PollFlags::IN), PollFd::new(&out, PollFlags::empty())];
         loop {
-            match poll(&mut files, PollTimeout::NONE) {
-                Err(nix::errno::Errno::EINTR) => continue,
+            match poll(&mut files, None) {
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(Failure::Strange(error.to_string())),
                 Ok(_) => {}
             }
             let [stream, out] = &files;
-            if stream.any().unwrap_or(true) {
+            if !stream.revents().is_empty() {
                 return Ok(());
             }
-            if out.any().unwrap_or(true) {
+            if !out.revents().is_empty() {
                 return Err(Failure::Output);
             }
         }

@@ -4,6 +4,7 @@ mod business;
 pub(crate) mod plugins;
 mod read;
 mod sgip;
+pub(crate) mod shell;
 
 use self::business::{Archive, Door};
 use self::plugins::Plugins;
@@ -61,6 +62,7 @@ pub(crate) struct Config {
     pub(crate) gateways: Vec<Gateway>,
     pub(crate) plugins: Plugins,
     pub(crate) business: Option<Door>,
+    pub(crate) shell: Option<shell::Shell>,
     pub(crate) archive: Archive,
     pub(crate) opt_out: Vec<Keywords>,
     pub(crate) settings: Settings,
@@ -171,6 +173,7 @@ impl Config {
         let gateways: Vec<_> =
             root.sections("gateway").iter().map(|section| sgip::gateway(section, base)).collect();
         let business = root.has("business").then(|| business::door(&root.section("business")));
+        let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
         let archive = business::archive(&root.section("archive"), &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
         let plugins = Plugins::read(root, base);
@@ -191,6 +194,7 @@ impl Config {
             gateways,
             plugins,
             business,
+            shell,
             archive,
             opt_out,
             settings,
@@ -224,6 +228,15 @@ impl Config {
                 );
             }
         }
+        if self.shell.is_some()
+            && let Some(other) = seen.insert(shell::NAME, "shell")
+        {
+            let what = format!(
+                "is the name of an {other} too; queues and routes could not be told apart",
+                other = other
+            );
+            root.wrong("shell", what);
+        }
         let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
         for (section, account) in accounts.iter().zip(&self.accounts) {
             if system_ids.insert(&account.links.system_id, ()).is_some() {
@@ -256,7 +269,8 @@ impl Config {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
         let gateways = self.gateways.iter().map(|gateway| gateway.links.name.clone());
-        accounts.chain(peers).chain(gateways).collect()
+        let shell = self.shell.iter().map(|_| shell::NAME.to_owned());
+        accounts.chain(peers).chain(gateways).chain(shell).collect()
     }
 
     /// Puts the numbers in that the store has given to the names.
@@ -276,6 +290,12 @@ impl Config {
             gateway.links.peer = id;
             gateway.queue.peer = id;
             gateway.queue.group = id.0;
+        }
+        if let Some(shell) = &mut self.shell {
+            let id = number(shell::NAME);
+            shell.options.peer = id;
+            shell.queue.peer = id;
+            shell.queue.group = id.0;
         }
         // A named group has the number of its first peer.
         let mut groups: HashMap<String, u32> = HashMap::new();
