@@ -19,6 +19,8 @@ mod options;
 mod permit;
 mod records;
 mod submission;
+#[cfg(test)]
+mod tests;
 mod watch;
 pub mod wire;
 

@@ -36,10 +36,11 @@ pub struct Command {
     #[arg(long, global = true, value_name = "PATH", default_value = SOCKET)]
     socket: PathBuf,
     /// The number to act as, such as +16195550123. May be left out by who has only one.
+    // Not `number`: what is global would be taken for the listings' option of that name.
     #[arg(long = "as", global = true, value_name = "NUMBER")]
-    number: Option<String>,
+    acting: Option<String>,
     /// See everybody's messages, without their texts.
-    #[arg(long, global = true, conflicts_with = "number")]
+    #[arg(long, global = true, conflicts_with = "acting")]
     operator: bool,
     #[command(subcommand)]
     task: Task,
@@ -147,7 +148,7 @@ impl Command {
     /// Runs it.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        let Self { socket, number, operator, task } = self;
+        let Self { socket, acting, operator, task } = self;
         let ordinary = match task {
             Task::Ordinary(ordinary) => ordinary,
             Task::Forced => match forced::asked() {
@@ -155,7 +156,7 @@ impl Command {
                 Err(exit) => return exit,
             },
         };
-        let caller = Caller { socket, hello: Hello { number, operator } };
+        let caller = Caller { socket, hello: Hello { number: acting, operator } };
         let done = match ordinary {
             Ordinary::Send(send) => caller.send(send),
             Ordinary::Inbox(listing) => caller.list(Ask::Inbox(listing.list()), listing.json),
@@ -293,4 +294,49 @@ fn random_key() -> Result<String, Failure> {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets).map_err(|error| Failure::Strange(format!("no randomness: {error}")))?;
     Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: Command,
+    }
+
+    fn parse(words: &str) -> Result<Command, String> {
+        let all = std::iter::once("sms").chain(words.split(' '));
+        Line::try_parse_from(all).map(|line| line.command).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whom_one_acts_as_is_not_what_one_looks_for() {
+        let command = parse("--as +16195550123 log --limit 3").unwrap();
+        assert_eq!(command.acting.as_deref(), Some("+16195550123"));
+        let Task::Ordinary(Ordinary::Log(listing)) = command.task else { panic!("no log") };
+        assert_eq!((listing.number, listing.limit), (None, Some(3)));
+        let command = parse("inbox --operator --number +16195550123").unwrap();
+        assert!(command.acting.is_none() && command.operator);
+        let Task::Ordinary(Ordinary::Inbox(listing)) = command.task else { panic!("no inbox") };
+        assert_eq!(listing.number.as_deref(), Some("+16195550123"));
+    }
+
+    #[test]
+    fn options_may_stand_on_either_side_of_the_word_but_not_in_the_text() {
+        for words in ["send --as +1619 +1620 hi there", "--as +1619 send +1620 hi there"] {
+            let command = parse(words).unwrap();
+            assert_eq!(command.acting.as_deref(), Some("+1619"), "{words}");
+            let Task::Ordinary(Ordinary::Send(send)) = command.task else { panic!("no send") };
+            assert_eq!((send.to.as_str(), send.text.join(" ").as_str()), ("+1620", "hi there"), "{words}");
+        }
+        let Task::Ordinary(Ordinary::Send(send)) = parse("send +1620 hi --as +1619").unwrap().task else {
+            panic!("no send")
+        };
+        assert_eq!(send.text.join(" "), "hi --as +1619");
+        assert!(parse("--as +1619 --operator log").is_err());
+        assert!(parse("listen").is_err());
+    }
 }
