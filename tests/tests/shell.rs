@@ -6,9 +6,10 @@ use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
 use behaviour_tests::{PATIENCE, Peer, Stage, until};
 use serde_json::{Value, json};
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -201,7 +202,6 @@ fn two_users_see_their_own_messages_only_by_uid_where_the_test_is_root() -> Resu
         house.refused(OPERATOR, &["send", A, "x"], 77, "an operator has no number")?;
         house.refused(OPERATOR, &["--as", A, "inbox"], 77, "may not act as")?;
     }
-    // Raw requests get no further than the command.
     house.refused(user_a, &["--as", A, "send", "mother", "x"], 65, "is no number")?;
     house.refused(user_a, &["--as", A, "send", B, ""], 65, "there is no text")?;
     let (status, _) = appliance.stop()?;
@@ -246,6 +246,157 @@ fn what_was_sent_survives_a_kill_before_it_is_delivered_and_is_sent_once() -> Re
     let output = sending.wait_with_output()?;
     ensure!(output.status.success(), "{}", said(&output));
     assert_eq!(upstream.expect("submit")?["text"], "from standard input");
+    Ok(())
+}
+
+/// A caller that says what it likes.
+struct Caller(BufReader<UnixStream>);
+
+impl Caller {
+    fn new(house: &House) -> Result<Self> {
+        let stream = UnixStream::connect(house.socket())?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    fn say(&mut self, line: &str) -> Result<()> {
+        Ok(self.0.get_mut().write_all(format!("{line}\n").as_bytes())?)
+    }
+
+    /// The next answer; `None` when the appliance has hung up.
+    fn hear(&mut self) -> Result<Option<Value>> {
+        let mut line = String::new();
+        match self.0.read_line(&mut line) {
+            Ok(0) => Ok(None),
+            // Hung up on while we were still talking.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Ok(None),
+            Ok(_) => Ok(Some(serde_json::from_str(&line)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ask(&mut self, line: &str) -> Result<Value> {
+        // Whoever was turned away at once can still hear why.
+        let _ = self.say(line);
+        self.hear()?.context("hung up")
+    }
+}
+
+fn kind(answer: &Value) -> &str {
+    answer["error"]["kind"].as_str().unwrap_or("no error")
+}
+
+const HELLO: &str = r#"{"id": 1, "ask": {"hello": {"as": "+16195550101"}}}"#;
+
+#[test]
+fn bad_lines_hurt_nobody_and_connections_are_limited() -> Result<()> {
+    let house = House::new()?;
+    let mut blueprint = house.stage.blueprint()?;
+    blueprint.tables(&format!(
+        "[shell]\nsocket = {:?}\nconnections = 6\nconnections-per-user = 4\nparts = 255\n[[shell.users]]\n{}\n",
+        house.socket().display().to_string(),
+        user(me(), &[A], "deliver = true")
+    ));
+    let appliance = blueprint.start()?;
+    let mut caller = Caller::new(&house)?;
+    for line in
+        ["", "x", "{}", "[1]", r#"{"id": 1, "ask": {"shell": {}}}"#, r#"{"id": -1, "ask": {"log": {}}}"#]
+    {
+        let answer = caller.ask(line)?;
+        assert_eq!((kind(&answer), &answer["id"]), ("malformed", &Value::Null), "{line}: {answer}");
+    }
+    assert_eq!(caller.ask(HELLO)?, json!({ "id": 1, "ok": { "as": A } }));
+    assert_eq!(kind(&caller.ask(HELLO)?), "malformed", "hello is said once");
+    let send = json!({ "id": 7, "ask": { "send": { "to": A, "text": "x" } } });
+    assert_eq!(caller.ask(&send.to_string())?["ok"]["to"], A);
+    // Requests need not wait for answers; these come in their order.
+    caller.say(&format!("{send}\n{}", json!({ "id": 8, "ask": { "log": { "limit": 1 } } })))?;
+    assert_eq!(caller.hear()?.context("an answer")?["id"], 7);
+    assert_eq!(caller.hear()?.context("an answer")?["id"], 8);
+    for list in [json!({ "limit": 0 }), json!({ "limit": 100_000 }), json!({ "before": "yesterday" })] {
+        let answer = caller.ask(&json!({ "id": 9, "ask": { "log": list } }).to_string())?;
+        assert_eq!((kind(&answer), &answer["id"]), ("invalid", &json!(9)), "{answer}");
+    }
+    // One that follows says nothing more.
+    caller.ask(&json!({ "id": 10, "ask": { "follow": {} } }).to_string())?;
+    caller.say(&send.to_string())?;
+    let mut last = caller.hear()?;
+    while last.as_ref().is_some_and(|answer| answer.get("event").is_some()) {
+        last = caller.hear()?;
+    }
+    assert_eq!(kind(&last.context("an answer")?), "malformed");
+
+    // The first word must be hello, and a line has an end.
+    let mut rude = Caller::new(&house)?;
+    assert_eq!(kind(&rude.ask(&send.to_string())?), "malformed");
+    assert_eq!(rude.hear()?, None);
+    let mut long = Caller::new(&house)?;
+    long.ask(HELLO)?;
+    // It may hang up before it has read all of this.
+    let _ = long.say(&"x".repeat(80_000));
+    if let Some(answer) = long.hear()? {
+        assert_eq!(kind(&answer), "malformed");
+        assert_eq!(long.hear()?, None);
+    }
+
+    let mut held = Vec::new();
+    until("the places of those who have gone are free", || {
+        held.clear();
+        for _ in 0..4 {
+            let mut one = Caller::new(&house)?;
+            let answer = one.ask(HELLO)?;
+            if answer.get("ok").is_none() {
+                return Ok(false);
+            }
+            held.push(one);
+        }
+        Ok(true)
+    })?;
+    let mut fifth = Caller::new(&house)?;
+    let answer = fifth.hear()?.context("an answer")?;
+    assert_eq!(kind(&answer), "unavailable", "{answer}");
+    assert_eq!(fifth.hear()?, None);
+    house.refused(me(), &["log"], 75, "you have 4 connections already")?;
+    held.pop();
+    until("there is room again", || Ok(house.run(me(), &["log"])?.status.success()))?;
+    let (status, _) = appliance.stop()?;
+    ensure!(status.success(), "stopped with {status}");
+    // Those who were there were told.
+    assert_eq!(kind(&held[0].hear()?.context("an answer")?), "unavailable");
+    Ok(())
+}
+
+#[test]
+fn a_submission_whose_answer_is_cut_off_is_repeated_and_accepted_once() -> Result<()> {
+    let house = House::new()?;
+    let blueprint = house.blueprint(&[user(me(), &[A], "deliver = true")])?;
+    let appliance = blueprint.start()?;
+    // Where the appliance was there is somebody who takes a request and dies.
+    let blueprint = appliance.kill()?;
+    std::fs::remove_file(house.socket())?;
+    let listener = UnixListener::bind(house.socket())?;
+    let mut sending = house.sms(me(), &["send", A, "once"]).stdout(Stdio::piped()).spawn()?;
+    let (stream, _) = listener.accept()?;
+    let mut caller = Caller(BufReader::new(stream));
+    let hello = caller.hear()?.context("hello")?;
+    caller.say(&json!({ "id": hello["id"], "ok": { "as": A } }).to_string())?;
+    let request = caller.hear()?.context("a request")?;
+    assert_eq!(request["ask"]["send"]["text"], "once");
+    drop((caller, listener));
+    // What it left behind is no hindrance.
+    let _appliance = blueprint.start()?;
+    let mut printed = String::new();
+    sending.stdout.take().context("stdout")?.read_to_string(&mut printed)?;
+    ensure!(sending.wait()?.success());
+    let log = house.page(me(), &["log"])?;
+    assert_eq!(
+        (log["messages"].as_array().map(Vec::len), &log["messages"][0]["id"]),
+        (Some(1), &json!(printed.trim()))
+    );
+    // The same request once more is the same message.
+    let mut again = Caller::new(&house)?;
+    again.ask(HELLO)?;
+    assert_eq!(again.ask(&request.to_string())?["ok"]["message"], printed.trim());
     Ok(())
 }
 
@@ -407,7 +558,7 @@ impl Sshd {
             .arg("-i")
             .arg(self.folder.join("client"))
             .args(options)
-            .arg("127.0.0.1")
+            .args(["--", "127.0.0.1"])
             .args(words)
             .stdin(Stdio::null());
         ssh

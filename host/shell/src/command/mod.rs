@@ -207,18 +207,22 @@ impl Caller {
         };
         let submission = Submission { to: send.to, text, key: Some(key.clone()) };
         let begun = Instant::now();
-        let mut asked = false;
+        // Where nobody was there in the first place, nobody is waited for.
+        let mut reached = false;
         let accepted: Accepted = loop {
-            let tried = self.connect().and_then(|mut client| {
-                asked = true;
+            let tried = Client::connect(&self.socket).and_then(|mut client| {
+                reached = true;
+                client.ask(Ask::Hello(self.hello.clone()))?;
                 client.ask(Ask::Send(submission.clone()))
             });
             match tried {
                 Ok(accepted) => break read(accepted)?,
-                Err(Failure::Broken | Failure::NoAppliance { .. }) if asked && begun.elapsed() < REPEAT => {
+                Err(Failure::Broken | Failure::NoAppliance { .. }) if reached && begun.elapsed() < REPEAT => {
                     client::pause(PAUSE);
                 }
-                Err(failure) if asked && matches!(failure, Failure::Broken | Failure::NoAppliance { .. }) => {
+                Err(failure)
+                    if reached && matches!(failure, Failure::Broken | Failure::NoAppliance { .. }) =>
+                {
                     let detail = format!(
                         "no answer: whether the text was accepted is not known. Repeat it with --key {key} to learn it"
                     );
