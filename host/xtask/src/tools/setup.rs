@@ -57,6 +57,11 @@ const NEEDS: &[Need] = &[
         reason: "compiles what lets osmo-msc run without SCTP",
         there: || runs("cc", "--version"),
     },
+        package: "openssh-server",
+        reason: "lets subscribers in by forced commands, on a private port",
+        there: || exists("/usr/sbin/sshd"),
+    },
+    Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
     Need {
         package: "mariadb-server",
         reason: "a data base of the archive, on a private port",
