@@ -27,6 +27,9 @@ impl Output {
 pub enum Command {
     /// Hand a message to a link. Every one is answered by exactly one [`crate::Event::Outcome`], or by the
     /// [`crate::Event::LinkDown`] of its link.
+    ///
+    /// A link that has told of a late positive answer for the message, after [`model::Outcome::Unanswered`], does not send it
+    /// any more: it tells of that answer once more. The two may have crossed.
     Send {
         /// The link.
         link: LinkId,

@@ -5,7 +5,7 @@
 
 use crate::deciding::{BREATH, MANY_ATTEMPTS};
 use crate::engine::Engine;
-use crate::resolving::number_on_leg;
+use crate::resolving::{needs_subscriber, number_on_leg};
 use crate::slab::{NONE, Slot, State};
 use crate::timer::Timer;
 use crate::turns::{Name, rank};
@@ -20,7 +20,9 @@ impl Engine {
     pub(crate) fn name_subscriber(&mut self, slot: Slot, message: &Message) {
         let entry = &self.slab[slot];
         let (peer, leg) = (entry.peer.0, entry.leg);
-        let key = if self.peers.get(peer as usize).is_some_and(|peer| peer.settings.serial) {
+        let serial = self.peers.get(peer as usize).is_some_and(|peer| peer.settings.serial);
+        // Who is still to be found has no turn yet.
+        let key = if serial && !needs_subscriber(message, leg) {
             match imsi_on_leg(message, leg) {
                 Some(imsi) => self.turns.key(peer, Name::Imsi(&imsi.0)),
                 None => self.turns.key(peer, Name::Number(&number_on_leg(message, leg))),

@@ -68,7 +68,9 @@ impl Engine {
                 // The peer was not serial yet when the message came.
                 let message = message.clone();
                 self.name_subscriber(slot, &message);
-                continue;
+                if self.slab[slot].subscriber != 0 {
+                    continue;
+                }
             }
             if let Some(bucket) = &mut self.peers[index].bucket
                 && let Err(until) = bucket.take(now.mono)

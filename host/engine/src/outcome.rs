@@ -38,6 +38,7 @@ impl Engine {
             State::Uncertain => match outcome {
                 Outcome::Accepted { .. } | Outcome::Refused { .. } => {
                     self.leave_doubt(slot);
+                    self.slab[slot].state = State::Submitted;
                     let flight = InFlight { slot, seq: 0, at: now.wall };
                     self.settle_outcome(now, slot, flight, outcome, out);
                 }

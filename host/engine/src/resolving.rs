@@ -10,7 +10,7 @@ use crate::subscribers::{Answer, Subscribers};
 use crate::timer::Timer;
 use crate::{Command, Output};
 use model::{
-    AddressBytes, DecidedBy, Hook, Imsi, Message, MessageId, Moment, Now, PeerId, Resolution, StepKind,
+    AddressBytes, DecidedBy, Hook, Imsi, Kind, Message, MessageId, Moment, Now, PeerId, Resolution, StepKind,
     Subscriber, Verdict,
 };
 use smallvec::SmallVec;
@@ -219,6 +219,9 @@ impl Engine {
     fn fill_in(&self, message: &mut Message, leg: u8, imsi: &Imsi, serving: Option<PeerId>) -> PeerId {
         // Never back to where it came from, and to nobody that is not there.
         let serving = serving.filter(|peer| *peer != message.origin && self.is_configured(*peer));
+        // A receipt of ours is for a handset.
+        let receipt = matches!(message.kind, Kind::Receipt(_));
+        let serving = serving.filter(|peer| !receipt || self.peers[peer.0 as usize].settings.serial);
         let Verdict::Forward(legs) = &mut message.routed.verdict else { return message.origin };
         let Some(leg) = legs.get_mut(usize::from(leg)) else { return message.origin };
         leg.imsi = Some(imsi.clone());

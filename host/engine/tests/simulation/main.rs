@@ -15,6 +15,8 @@
 //! * there is never more than one question about a number at a time, and no message takes a leg that needs its subscriber
 //!   without him; those that waited for the same answer leave in order;
 //! * an attempt is asked about once, and a message that is being decided is found deferred after a crash;
+//! * a serial peer never has two messages for one subscriber, nor one while another is being decided; of equal urgency the
+//!   older goes first; whoever waits behind a message waits for one that is there; who is heard of is tried;
 //! * every trace is one that a message can have;
 //! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
@@ -22,6 +24,7 @@
 
 #![allow(clippy::panic, reason = "a failed invariant ends the run")]
 
+mod custody;
 mod disk;
 mod money;
 mod plugins;
@@ -62,18 +65,29 @@ pub(crate) struct Plan {
     pub(crate) money: bool,
     /// Some legs need their subscriber, and a policy decides what follows a refusal.
     pub(crate) plugins: bool,
+    /// One peer takes one message at a time for a subscriber, and subscribers are out of reach.
+    pub(crate) serial: bool,
+    /// A crash at this commit, counted from 0, and at no other: before its commands leave, or after.
+    pub(crate) crash_at: Option<(usize, bool)>,
 }
 
 fn run(plan: Plan, seeds: u64) {
     let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
-        let mut world = World::new(seed, plan);
-        for _ in 0..400 {
-            world.step();
-        }
-        world.commit();
-        world.finish();
+        live(seed, plan, 400);
     }
+}
+
+/// One life of a world; gives back how many commits it had.
+fn live(seed: u64, plan: Plan, steps: usize) -> usize {
+    let mut world = World::new(seed, plan);
+    for _ in 0..steps {
+        world.step();
+    }
+    world.commit();
+    let commits = world.commits;
+    world.finish();
+    commits
 }
 
 const CALM: Plan = Plan {
@@ -84,6 +98,8 @@ const CALM: Plan = Plan {
     body_cache: 1 << 20,
     money: false,
     plugins: false,
+    serial: false,
+    crash_at: None,
 };
 
 #[test]
@@ -141,6 +157,45 @@ fn plugins_of_every_mood_lose_nothing_over_crashes() {
             let plan = Plan { plugins: true, money: true, crashes: true, uncertainty, body_cache, ..CALM };
             run(plan, 60);
             run(Plan { drops: true, silence: true, ..plan }, 60);
+        }
+    }
+}
+
+/// Everybody's messages go to a few subscribers.
+const SERIAL: Plan = Plan { serial: true, plugins: true, silence: true, ..CALM };
+
+#[test]
+fn subscribers_take_turns() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { body_cache, ..SERIAL }, 120);
+        run(Plan { body_cache, plugins: false, ..SERIAL }, 80);
+        run(Plan { body_cache, silence: false, ..SERIAL }, 60);
+    }
+}
+
+#[test]
+fn subscribers_take_turns_over_crashes_and_broken_links() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, drops: true, uncertainty, body_cache, money: true, ..SERIAL };
+            run(plan, 80);
+            run(Plan { plugins: false, ..plan }, 50);
+        }
+    }
+}
+
+#[test]
+fn subscribers_take_turns_over_a_crash_at_every_commit() {
+    const STEPS: usize = 120;
+    for seed in 0..16 {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
         }
     }
 }

@@ -29,22 +29,27 @@ pub(crate) struct Plugins {
     said_of: Vec<(MessageId, u16)>,
 }
 
-fn imsi(number: &[u8]) -> Imsi {
-    Imsi(AddressBytes::from_slice(&[b"26201", number].concat()))
+/// Subscribers change their cards now and then.
+fn imsis(number: &[u8]) -> [Imsi; 2] {
+    [&b"26201"[..], b"26202"].map(|network| Imsi(AddressBytes::from_slice(&[network, number].concat())))
+}
+
+pub(crate) fn imsi(random: &mut Random, number: &[u8]) -> Imsi {
+    imsis(number)[usize::from(random.chance(15))].clone()
 }
 
 fn by() -> Arc<DecidedBy> {
     Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() })
 }
 
-fn leg_of(message: &Message, leg: u8) -> Option<&Leg> {
+pub(crate) fn leg_of(message: &Message, leg: u8) -> Option<&Leg> {
     match &message.routed.verdict {
         Verdict::Forward(legs) => legs.get(usize::from(leg)),
         Verdict::Hold(_) | Verdict::Reject(_) => None,
     }
 }
 
-fn number_on(message: &Message, leg: &Leg) -> AddressBytes {
+pub(crate) fn number_on(message: &Message, leg: &Leg) -> AddressBytes {
     leg.destination.as_ref().unwrap_or(&message.destination).value.clone()
 }
 
@@ -101,8 +106,8 @@ impl Plugins {
     pub(crate) fn sent(message: &Message, leg: u8, peer: Option<PeerId>) {
         let Some(leg) = leg_of(message, leg).filter(|_| message.kind == Kind::Text) else { return };
         assert!(peer.is_none_or(|peer| peer == leg.peer), "{:?} went to {peer:?}: {leg:?}", message.id);
-        let found = leg.resolve.then(|| imsi(&number_on(message, leg)));
-        assert_eq!(leg.imsi, found, "{:?} went out: {leg:?}", message.id);
+        let found = leg.imsi.as_ref().is_some_and(|imsi| imsis(&number_on(message, leg)).contains(imsi));
+        assert_eq!(found, leg.resolve, "{:?} went out: {leg:?}", message.id);
     }
 
     /// A word of the resolver's, mostly an answer to a question.
@@ -126,7 +131,7 @@ impl Plugins {
         let kind = if healthy { 0 } else { random.below(100) };
         let subscriber = match kind {
             0..60 => Subscriber::Found {
-                imsi: imsi(&number),
+                imsi: imsi(random, &number),
                 // Now and then one that is not there, or where it came from.
                 peer: random.chance(30).then(|| PeerId(random.below(6) as u32)),
                 valid: time(random),
@@ -198,7 +203,7 @@ impl Plugins {
 }
 
 /// What a trace says must be a way that a message can go.
-pub(crate) fn check_trace(id: MessageId, ended: &Final) {
+pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool) {
     let steps: Vec<&StepKind> = ended.steps.iter().map(|step| &step.kind).collect();
     if steps.len() >= Final::MAX_STEPS {
         return;
@@ -222,6 +227,11 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final) {
                 assert!(on || over, "{id:?}: unknown, and then: {steps:#?}");
             }
             StepKind::NextLeg { .. } | StepKind::Rerouted { .. } => resolved = false,
+            StepKind::AskedAnew { .. } => {
+                let refused = matches!(before, Some(StepKind::Refused { .. }));
+                assert!(refused && resolved, "{id:?}: asked anew without a cause: {steps:#?}");
+                resolved = false;
+            }
             step if resolver(step) => assert!(
                 matches!(after, Some(StepKind::Resolved { .. } | StepKind::UnknownSubscriber { .. })),
                 "{id:?}: decided, and then: {steps:#?}"
@@ -230,11 +240,17 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final) {
             step if policy(step) => {
                 let mut earlier = steps[..index].iter().rev();
                 let cause = earlier.find(|step| !matches!(step, StepKind::Replaced));
-                let refused = matches!(cause, Some(StepKind::Refused { .. }));
+                let refused = matches!(cause, Some(StepKind::Refused { .. }))
+                    || serial && matches!(cause, Some(StepKind::Unanswered));
                 assert!(refused, "{id:?}: decided without a cause: {steps:#?}");
             }
             StepKind::AwaitingAlert { .. } => {
-                assert!(before.is_some_and(policy), "{id:?}: waits by nobody's will: {steps:#?}");
+                let failed = matches!(before, Some(StepKind::Refused { .. } | StepKind::Unanswered));
+                let replaced = matches!(before, Some(StepKind::Replaced));
+                assert!(
+                    before.is_some_and(policy) || serial && (failed || replaced),
+                    "{id:?}: waits by nobody's will: {steps:#?}"
+                );
             }
             _ => {}
         }
@@ -244,6 +260,7 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final) {
             !matches!(step, StepKind::Charged { .. } | StepKind::Refunded { .. } | StepKind::Replaced)
         };
         let last = steps.iter().rev().find(money);
+        let unanswered = serial && matches!(last, Some(StepKind::Unanswered));
         let why = matches!(
             last,
             Some(
@@ -254,6 +271,6 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final) {
                     | StepKind::Reported { .. }
             )
         );
-        assert!(why, "{id:?} failed, and nobody knows why: {steps:#?}");
+        assert!(why || unanswered, "{id:?} failed, and nobody knows why: {steps:#?}");
     }
 }

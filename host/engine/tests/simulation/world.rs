@@ -1,3 +1,4 @@
+use crate::custody::{Witness, is_text, subscriber};
 use crate::disk::Disk;
 use crate::money::Till;
 use crate::plugins::{self, Plugins};
@@ -8,24 +9,30 @@ use engine::{
     Uncertainty,
 };
 use model::{
-    Address, DecidedBy, ErrorClass, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment, Now, Outcome,
-    PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed, SubmissionKey,
-    Text, Ticket, Timestamp, Verdict,
+    Address, AddressBytes, DecidedBy, ErrorClass, FinalState, Kind, Leg, LinkId, Message, MessageId, Moment,
+    Now, Outcome, PeerId, PeerMessageId, Priority, Receipt, ReceiptRequest, ReceiptState, Refusal, Routed,
+    SubmissionKey, Text, Ticket, Timestamp, Verdict,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How many numbers there are where subscribers take turns; one more than the silent one.
+const FEW: usize = 14;
+
 /// A message on a link, as the peer sees it.
 struct OnLink {
     link: LinkId,
     message: Arc<Message>,
+    leg: u8,
     want_receipt: bool,
 }
 
 const LONG: Duration = Duration::from_secs(3 * 86_400);
 const ACCOUNT: PeerId = PeerId(0);
 const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
+/// One message at a time for a subscriber, where the plan has such a peer.
+const SERIAL: PeerId = PEERS[2];
 
 pub(crate) struct World {
     random: Random,
@@ -65,6 +72,11 @@ pub(crate) struct World {
     submitted: u64,
     wants_final: HashSet<MessageId>,
     healthy: bool,
+    witness: Witness,
+    /// Answers that come though they were given up.
+    late: Vec<(LinkId, MessageId)>,
+    told_late: HashSet<MessageId>,
+    pub(crate) commits: usize,
 }
 
 impl World {
@@ -99,6 +111,10 @@ impl World {
             submitted: 0,
             wants_final: HashSet::new(),
             healthy: false,
+            witness: Witness::default(),
+            late: Vec::new(),
+            told_late: HashSet::new(),
+            commits: 0,
         };
         world.boot();
         world
@@ -131,6 +147,8 @@ impl World {
         self.links.clear();
         self.loads.clear();
         self.routes.clear();
+        self.late.clear();
+        self.witness.begin();
         self.till.crashed();
         self.plugins.gone();
         let mut account = PeerSettings::new(ACCOUNT);
@@ -147,6 +165,7 @@ impl World {
             settings.receipt_limit = LONG;
             settings.retry = vec![Duration::from_secs(1), Duration::from_secs(5)];
             settings.receipts = peer != PEERS[2];
+            settings.serial = self.plan.serial && peer == SERIAL;
             settings.rate = (peer == PEERS[1]).then_some(50.0);
             settings.group = 7;
             settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
@@ -220,15 +239,42 @@ impl World {
     }
 
     /// Writes what has gathered, and lets its commands leave.
-    pub(crate) fn commit(&mut self) {
+    /// Ends a run of events.
+    fn settle(&mut self) {
         let now = self.now();
         self.engine.settle(now, &mut self.out);
+        if self.plan.serial {
+            self.witness.check(&self.engine, &self.disk, &self.out, SERIAL, &self.links, self.seed);
+        }
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.settle();
         if self.out.is_empty() {
             return;
         }
         self.engine.seal(&mut self.out);
         let Output { batch, commands } = std::mem::take(&mut self.out);
+        self.witness.begin();
         self.disk.commit(batch);
+        self.commits += 1;
+        let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
+        match crash {
+            Some((_, true)) => {
+                // Whoever was not told does not know that it was accepted, and what was handed over never left.
+                self.crash();
+                return;
+            }
+            Some((_, false)) => {
+                self.leave(commands);
+                self.crash();
+            }
+            None => self.leave(commands),
+        }
+    }
+
+    /// Commands leave, being durable.
+    fn leave(&mut self, commands: Vec<Command>) {
         for command in commands {
             match command {
                 Command::Send { link, message, want_receipt, ticket, leg, .. } => {
@@ -240,7 +286,14 @@ impl World {
                         assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
                     }
                     if self.links.iter().any(|(known, _)| *known == link) {
-                        self.on_links.push(OnLink { link, message, want_receipt });
+                        if self.told_late.contains(&message.id) {
+                            // It was on its way to the link when its answer came.
+                            let outcome = Outcome::Accepted { ids: Vec::new() };
+                            self.apply(Event::Outcome { link, id: message.id, outcome });
+                            continue;
+                        }
+                        self.one_at_a_time(&message, leg, link);
+                        self.on_links.push(OnLink { link, message, leg, want_receipt });
                     } else {
                         // Its link went first: the engine cannot know that it was never written.
                         self.doubted.insert(message.id);
@@ -347,6 +400,10 @@ impl World {
         let flight = self.on_links.swap_remove(index);
         let (link, id) = (flight.link, flight.message.id);
         let kind = if self.healthy { 100 } else { self.random.below(100) };
+        if self.is_serial(link) && !self.healthy && kind < 50 {
+            self.answer_of_serial(&flight, kind);
+            return;
+        }
         let outcome = match kind {
             0..8 => Outcome::Refused { class: ErrorClass::Throttled, code: 0x58, taken: Vec::new() },
             8..16 => Outcome::Refused { class: ErrorClass::Temporary, code: 8, taken: Vec::new() },
@@ -375,6 +432,92 @@ impl World {
         self.apply(Event::Outcome { link, id, outcome });
     }
 
+    fn is_serial(&self, link: LinkId) -> bool {
+        self.plan.serial && self.links.contains(&(link, SERIAL))
+    }
+
+    /// As the peer itself sees it.
+    fn one_at_a_time(&self, message: &Message, leg: u8, link: LinkId) {
+        if !self.is_serial(link) {
+            return;
+        }
+        let name = subscriber(message, leg);
+        let other = self
+            .on_links
+            .iter()
+            .find(|flight| self.is_serial(flight.link) && subscriber(&flight.message, flight.leg) == name);
+        let other = other.map(|flight| flight.message.id);
+        assert_eq!(other, None, "seed {}: {:?} comes to {name:?} as well", self.seed, message.id);
+    }
+
+    /// An attempt that fails, in one of the ways of a mobile network.
+    fn answer_of_serial(&mut self, flight: &OnLink, kind: usize) {
+        let (link, id) = (flight.link, flight.message.id);
+        let refused = |class| Outcome::Refused { class, code: 9, taken: Vec::new() };
+        let outcome = match kind {
+            0..4 => refused(ErrorClass::Throttled),
+            4..14 => refused(ErrorClass::Absent),
+            14..22 => refused(ErrorClass::MemoryFull),
+            22..28 => refused(ErrorClass::Temporary),
+            28..31 if is_text(&flight.message) => refused(ErrorClass::Permanent),
+            31..37 => refused(ErrorClass::UnknownSubscriber),
+            37..50 if self.plan.silence => {
+                self.doubted.insert(id);
+                if self.random.chance(50) {
+                    self.take(flight);
+                    if self.random.chance(50) {
+                        self.late.push((link, id));
+                    }
+                }
+                Outcome::Unanswered { taken: Vec::new(), known: Vec::new() }
+            }
+            _ => Outcome::NotSent,
+        };
+        if self.random.chance(20) {
+            self.heard_of(&flight.message, flight.leg);
+        }
+        self.apply(Event::Outcome { link, id, outcome });
+        if self.random.chance(20) {
+            self.heard_of(&flight.message, flight.leg);
+        }
+    }
+
+    /// The addressee of a message is heard of.
+    fn heard_of(&mut self, message: &Message, leg: u8) {
+        match subscriber(message, leg) {
+            Some((true, imsi)) => self.apply(Event::Reachable { imsi: model::Imsi(imsi) }),
+            Some((false, msisdn)) => self.apply(Event::Alert { msisdn }),
+            None => {}
+        }
+    }
+
+    /// Somebody is heard of: one of the few, or nobody.
+    fn somebody_heard_of(&mut self) {
+        let number = format!("861{}", self.random.below(FEW + 2));
+        let (heard, event) = if self.plan.plugins && self.random.chance(70) {
+            let imsi = plugins::imsi(&mut self.random, number.as_bytes());
+            ((true, imsi.0.clone()), Event::Reachable { imsi })
+        } else {
+            let msisdn = AddressBytes::from_slice(number.as_bytes());
+            ((false, msisdn.clone()), Event::Alert { msisdn })
+        };
+        self.settle();
+        self.apply(event);
+        Witness::check_heard(&self.engine, &self.disk, &self.out, SERIAL, &heard, self.seed);
+    }
+
+    /// An answer that was given up comes after all. The network tells by the subscriber what it is an answer to: if the
+    /// message is on its way once more, to that.
+    fn late_answer(&mut self) {
+        let index = self.random.below(self.late.len());
+        let (link, id) = self.late.swap_remove(index);
+        if self.links.iter().any(|(known, _)| *known == link) {
+            self.on_links.retain(|flight| flight.message.id != id || flight.link != link);
+            self.told_late.insert(id);
+            self.apply(Event::Outcome { link, id, outcome: Outcome::Accepted { ids: Vec::new() } });
+        }
+    }
+
     fn send_receipt(&mut self, index: usize) {
         let (peer, id, message) = self.receipts.swap_remove(index);
         // On another bind of the same group, now and then.
@@ -397,7 +540,7 @@ impl World {
         let fresh = self.submitted;
         let key = if self.random.chance(40) { self.random.below(fresh as usize + 1) as u64 } else { fresh };
         let count = 1 + key as usize % 3;
-        let messages = (0..count).map(|_| self.message()).collect();
+        let messages = (0..count).map(|_| self.message(false)).collect();
         self.submitted += 1;
         let token = self.token();
         self.asked.insert(token, key);
@@ -407,13 +550,15 @@ impl World {
     }
 
     fn submit(&mut self) {
-        let message = self.message();
+        // Some come from a subscriber's handset: receipts go back to it.
+        let mobile = self.plan.serial && self.random.chance(10);
+        let message = self.message(mobile);
         self.submitted += 1;
         let reply = ReplyTo { link: LinkId(0), token: self.submitted };
         self.apply(Event::Accept { message: Box::new(message), reply });
     }
 
-    fn message(&mut self) -> Message {
+    fn message(&mut self, mobile: bool) -> Message {
         let mut legs = Vec::new();
         for _ in 0..=self.random.below(2) {
             let mut leg = Leg::to(PEERS[self.random.below(3)]);
@@ -424,6 +569,12 @@ impl World {
             }
             legs.push(leg);
         }
+        if mobile {
+            legs.iter_mut().for_each(|leg| leg.peer = PEERS[self.random.below(2)]);
+        }
+        let numbers = if self.plan.serial { FEW } else { 50 };
+        let destination = format!("861{}", self.random.below(numbers));
+        let source = if mobile { format!("861{}", self.random.below(FEW)) } else { "10655".to_owned() };
         let verdict = if self.random.chance(5) {
             Verdict::Hold(Timestamp(self.wall + 5_000))
         } else {
@@ -433,9 +584,9 @@ impl World {
         let mut message = Message {
             id: MessageId(0),
             kind: Kind::Text,
-            origin: ACCOUNT,
-            source: Address::international("10655"),
-            destination: Address::international(&format!("861{}", self.random.below(50))),
+            origin: if mobile { SERIAL } else { ACCOUNT },
+            source: Address::international(&source),
+            destination: Address::international(&destination),
             service_type: Bytes::new(),
             protocol_id: 0,
             esm_class: 0,
@@ -497,8 +648,7 @@ impl World {
         let Event::Resolved { msisdn, .. } = &event else { return };
         let waiting = Plugins::those_of(msisdn, &self.disk, &self.engine);
         self.apply(event);
-        let now = self.now();
-        self.engine.settle(now, &mut self.out);
+        self.settle();
         let mut newest: HashMap<(PeerId, Priority), MessageId> = HashMap::new();
         for command in &self.out.commands {
             let Command::Send { link, message, .. } = command else { continue };
@@ -573,6 +723,8 @@ impl World {
     pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0..2 if self.plan.money => self.operate(),
+            2..6 if self.plan.serial => self.somebody_heard_of(),
+            6..8 if !self.late.is_empty() => self.late_answer(),
             0..24 => self.submit(),
             24..30 => self.submit_keyed(),
             30..55 if !self.on_links.is_empty() => {
@@ -616,12 +768,12 @@ impl World {
         if self.random.chance(60) {
             self.commit();
         } else {
-            let now = self.now();
-            self.engine.settle(now, &mut self.out);
+            self.settle();
         }
         for id in &self.told_accepted {
             if let Some(message) = self.disk.messages.get(id)
                 && message.receipts.any()
+                && message.origin == ACCOUNT
             {
                 self.wants_final.insert(*id);
             }
@@ -672,8 +824,10 @@ impl World {
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
         assert!(self.disk.handed.is_empty(), "seed {seed}: {} handed rows are left", self.disk.handed.len());
         assert_eq!((self.engine.resolving().messages, self.engine.deciding()), (0, 0), "seed {seed}");
+        let left = self.engine.peers().iter().map(|peer| peer.aside + peer.parked).sum::<u64>();
+        assert_eq!(left, 0, "seed {seed}: aside or parked");
         for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
-            plugins::check_trace(*id, ended);
+            plugins::check_trace(*id, ended, self.plan.serial);
         }
         for id in &self.told_accepted {
             let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));

@@ -34,6 +34,8 @@ pub(crate) struct Options {
 enum Room {
     /// The data pump beside plain INSERTs into the same data base, and questions to a large history.
     Archive(super::archive_bench::Options),
+    /// GSM: messages for phones through resolution and custody; what passing on costs between MSC and HLR.
+    Gsm(super::gsm_bench::Options),
     /// Plugins: what calls cost by language, all four hooks end to end, activations, replays.
     Hooks(super::hooks_bench::Options),
     /// Traffic while the archive's MariaDB is up, stopped, and catching up; every message must be in the table at the end.
@@ -244,6 +246,9 @@ fn thousands(count: u64) -> String {
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(Room::Archive(options)) = &options.room {
         return super::archive_bench::run(options);
+    }
+    if let Some(Room::Gsm(options)) = &options.room {
+        return super::gsm_bench::run(options);
     }
     if let Some(Room::Hooks(options)) = &options.room {
         return super::hooks_bench::run(options);

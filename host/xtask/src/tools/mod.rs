@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod crash;
 pub(crate) mod demo;
 pub(crate) mod demo_sgip;
+mod gsm_bench;
 pub(crate) mod hooks_bench;
 pub(crate) mod load;
 mod place;

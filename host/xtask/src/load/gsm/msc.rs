@@ -55,6 +55,8 @@ pub struct MscOptions {
     pub delay: Duration,
     /// How long it waits before it connects again; `None`: not at all.
     pub reconnect: Option<Duration>,
+    /// Whether it keeps the TPDUs.
+    pub keep: bool,
     /// The books in which taken messages are entered.
     pub tally: Option<Arc<Tally>>,
 }
@@ -70,6 +72,7 @@ impl MscOptions {
             answers: Answers::Take,
             delay: Duration::ZERO,
             reconnect: Some(Duration::from_millis(100)),
+            keep: false,
             tally: None,
         }
     }

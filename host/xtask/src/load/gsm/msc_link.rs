@@ -308,7 +308,8 @@ impl<'a> Link<'a> {
             tally.arrived(number, lane, tally.micros(now));
         }
         let more = message.octet(wire::RP_MMS).is_some_and(|more| more > 0);
-        self.arrivals.push(Arrival { imsi, number, more, taken, at: now });
+        let tpdu = self.shared.options.keep.then(|| tpdu.into());
+        self.arrivals.push(Arrival { imsi, number, more, taken, at: now, tpdu });
         for _ in 0..times {
             let frame = self.answer(message, outcome);
             if delay.is_zero() {

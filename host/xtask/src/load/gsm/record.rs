@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// One short message that came to an MSC for a phone.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Arrival {
     /// For whom.
     pub imsi: u64,
@@ -14,6 +14,16 @@ pub struct Arrival {
     pub taken: bool,
     /// When it came.
     pub at: Instant,
+    /// The TPDU, where the MSC keeps them.
+    pub tpdu: Option<Box<[u8]>>,
+}
+
+impl Arrival {
+    /// The text in the TPDU, as far as it is ASCII.
+    pub fn text(&self) -> Option<String> {
+        let octets = super::text::delivered(self.tpdu.as_deref()?)?;
+        Some(String::from_utf8_lossy(&octets).into_owned())
+    }
 }
 
 /// What an MSC saw.

@@ -81,7 +81,7 @@ fn network(answers: Answers) -> (StandInHlr, StandInMsc, Centre) {
         HlrOptions { centre: Some("SMSC-1".to_owned()), ..HlrOptions::new(Subscribers::new(10, "1")) };
     let hlr = StandInHlr::start(options).unwrap();
     let mut options = MscOptions::new(hlr.gsup(), "MSC-1");
-    (options.names, options.range, options.answers) = (true, 0..10, answers);
+    (options.names, options.range, options.answers, options.keep) = (true, 0..10, answers, true);
     let msc = StandInMsc::start(options).unwrap();
     let centre = Centre::connect(hlr.gsup(), "SMSC-1");
     msc.wait_for_located(10, PATIENCE).unwrap();
@@ -100,6 +100,7 @@ fn phones_take_messages() {
     assert_eq!((report.out_of_order(), report.doubles()), (0, 0));
     assert!(report.per_subscriber().values().all(|count| *count == 10));
     assert_eq!(report.arrivals[42].number, Some((42, 0)));
+    assert_eq!(report.arrivals[42].text().as_deref(), Some("n=0000000042 c=000 "));
     centre.send(1, 5);
     assert_eq!(centre.outcome(), TAKEN);
     assert_eq!(

@@ -1,0 +1,214 @@
+//! `cargo xtask bench gsm`: messages for phones, from submission through resolution and custody to an MSC; and what the
+//! place between MSC and HLR costs everything else.
+
+use super::place::Place;
+use anyhow::{Context, Result, ensure};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use xtask::appliance::{Appliance, Blueprint, PASSWORD, free_port};
+use xtask::load::gsm::{HlrOptions, MscOptions, PlainMsc, StandInHlr, StandInMsc, Subscribers};
+use xtask::load::{Histogram, Source, SourceOptions, Tally, thread_times};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Messages of each measurement.
+    #[arg(long, default_value_t = 100_000)]
+    messages: u64,
+    /// Unanswered submissions in all, over four connections.
+    #[arg(long, default_value_t = 4000)]
+    window: usize,
+    /// Subscribers that may have a message on its way at a time.
+    #[arg(long, default_value_t = 10_000)]
+    subscribers: u32,
+    /// Questions through the place between, and as many on a direct connection.
+    #[arg(long, default_value_t = 20_000)]
+    questions: u64,
+    /// Only this part: messages or passing.
+    #[arg(long)]
+    only: Option<String>,
+    /// A daemon that is built already, instead of building one.
+    #[arg(long)]
+    binary: Option<std::path::PathBuf>,
+}
+
+impl Options {
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+}
+
+/// Begin of all numbers; ten digits follow.
+const PREFIX: &str = "1";
+const ROUTES: &str = "[default]\nhome = true\nnote = \"everybody is at home\"\n";
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let place = Place::prepare("bench-gsm-", options.binary.as_deref())?;
+    println!(
+        "bench gsm: {} processors, shared by the appliance, the source, the MSC and the HLR",
+        std::thread::available_parallelism()?
+    );
+    if options.wants("messages") {
+        println!(
+            "  {} messages of 100 octets by SMPP; resolver hlr-resolver, asking over CTRL, with nothing in its cache;",
+            options.messages
+        );
+        println!("  one at a time for each subscriber; the phones take everything at once\n");
+        println!("{HEAD}");
+        for numbers in [1_000, 100_000] {
+            messages(&place, options, numbers)?;
+        }
+    }
+    if options.wants("passing") {
+        passing(&place, options)?;
+    }
+    Ok(())
+}
+
+const HEAD: &str = "                      accepted   at phones   question to         processor, µs a message\n       to              a second    a second   last phone, s     links   engine    store    other";
+
+/// A network and the appliance between its halves.
+struct Network {
+    hlr: StandInHlr,
+    appliance: Appliance,
+    /// Where MSCs are to connect to.
+    proxy: SocketAddr,
+}
+
+impl Network {
+    fn start(mut blueprint: Blueprint, place: &Place, options: &Options, numbers: u64) -> Result<Self> {
+        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(numbers, PREFIX)))?;
+        let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        blueprint.router(&place.component, ROUTES)?.tables(&section(&hlr, proxy, options.subscribers));
+        let resolver = place.component.with_file_name("hlr_resolver.wasm");
+        blueprint.tables(&resolution(&resolver, &xtask::house::root().join("policies/hlr.toml")));
+        let appliance = blueprint.start()?;
+        Ok(Self { hlr, appliance, proxy })
+    }
+}
+
+/// The core network, for the configuration.
+fn section(hlr: &StandInHlr, proxy: SocketAddr, window: u32) -> String {
+    format!(
+        "[[gsm]]\nname = \"phones\"\nlisten = \"{proxy}\"\nhlr = \"{}\"\nctrl = \"{}\"\nservice-centre = \"19990014444\"\n\
+         window = {window}\n",
+        hlr.gsup(),
+        hlr.ctrl()
+    )
+}
+
+/// The resolver, for the configuration.
+fn resolution(component: &Path, policy: &Path) -> String {
+    format!(
+        "[resolver]\nplugin = \"hlr-resolver\"\ncomponent = {:?}\npolicy = {:?}\n[resolver.grants]\nhlr = true\n",
+        component.display().to_string(),
+        policy.display().to_string()
+    )
+}
+
+fn messages(place: &Place, options: &Options, numbers: u64) -> Result<()> {
+    let network = Network::start(place.blueprint(&format!("to-{numbers}"))?, place, options, numbers)?;
+    let tally = Arc::new(Tally::new(options.messages as usize + 10));
+    let mut phones = MscOptions::new(network.proxy, "MSC-1");
+    (phones.range, phones.tally) = (0..numbers, Some(Arc::clone(&tally)));
+    let msc = StandInMsc::start(phones)?;
+    let log = || format!("the log ends:\n{}", network.appliance.log(10));
+    msc.wait_for_located(numbers, PATIENCE).with_context(log)?;
+
+    let mut ask = SourceOptions::new(network.appliance.smpp(), "load", PASSWORD);
+    ask.window = options.window / ask.connections;
+    (ask.count, ask.destinations, ask.prefix) = (Some(options.messages), Some(numbers), PREFIX.to_owned());
+    let threads = thread_times(network.appliance.id());
+    let began = Instant::now();
+    let source = Source::start(&ask, &tally)?.join()?;
+    let accepted = tally.accepted_so_far();
+    ensure!(source.refusals.is_empty(), "refused: {:?}", source.refusals);
+    msc.wait_for_taken(accepted as usize, PATIENCE).with_context(log)?;
+    let report = msc.report();
+    let took = report.arrivals.iter().map(|arrival| arrival.at).max().context("no arrival")? - began;
+    let after = thread_times(network.appliance.id());
+    let cost = |of: &dyn Fn(&str) -> bool| {
+        let times = after.iter().filter(|(name, _)| of(name)).map(|(name, time)| {
+            time.saturating_sub(threads.get(name).copied().unwrap_or_default()).as_secs_f64()
+        });
+        times.sum::<f64>() * 1e6 / accepted as f64
+    };
+    let of = [
+        cost(&|name| name.starts_with("link")),
+        cost(&|name| name == "core"),
+        cost(&|name| name == "commit"),
+        cost(&|name| !name.starts_with("link") && name != "core" && name != "commit"),
+    ];
+    println!(
+        "{numbers:>9} numbers {:>13.0} {:>11.0} {:>15.2} {:>9.2}{:>9.2}{:>9.2}{:>9.2}",
+        accepted as f64 / source.elapsed.as_secs_f64(),
+        accepted as f64 / took.as_secs_f64(),
+        took.as_secs_f64(),
+        of[0],
+        of[1],
+        of[2],
+        of[3],
+    );
+    let asked = network.hlr.questions();
+    println!(
+        "          {} questions, {} at most about one number at a time; {} at most open; {} said that more wait",
+        asked.questions,
+        asked.most_at_a_time,
+        asked.most_open,
+        report.more()
+    );
+    let sums = tally.accounts();
+    ensure!(sums.missing == 0 && report.doubles() == 0, "{sums:?}, {} doubles", report.doubles());
+    ensure!(report.overlaps == 0, "{} came while another one was unanswered", report.overlaps);
+    ensure!(report.out_of_order() == 0, "{} out of order", report.out_of_order());
+    ensure!(asked.questions == numbers.min(options.messages), "{} questions", asked.questions);
+    Ok(())
+}
+
+/// Questions of MSCs to their HLR, through the appliance and directly, in turns.
+fn passing(place: &Place, options: &Options) -> Result<()> {
+    const ROUND: u64 = 100;
+    const WINDOW: u64 = 256;
+    const POUR: u64 = 300_000;
+    let network = Network::start(place.blueprint("passing")?, place, options, 10)?;
+    let mut direct = PlainMsc::connect(network.hlr.gsup(), "MSC-1")?;
+    let mut through = PlainMsc::connect(network.proxy, "MSC-2")?;
+    let (mut warm, mut without, mut with) = Default::default();
+    direct.ask(1, 2_000, &mut warm)?;
+    through.ask(1, 2_000, &mut warm)?;
+    for _ in 0..options.questions.div_ceil(ROUND) {
+        direct.ask(1, ROUND, &mut without)?;
+        through.ask(1, ROUND, &mut with)?;
+    }
+    // Times are counted in units of 10 nanoseconds there.
+    let micros = |times: &Histogram, share: f64| times.quantile(share).as_micros() as f64 / 100.0;
+    println!(
+        "\n  {} questions for authentication vectors and their answers, one after the other, µs",
+        with.count()
+    );
+    println!("                 directly    through the appliance    added");
+    for (name, share) in [("half", 0.5), ("99 of 100", 0.99), ("999 of 1000", 0.999)] {
+        let (without, with) = (micros(&without, share), micros(&with, share));
+        println!("  {name:<12} {without:>9.1}{with:>25.1}{:>9.1}", with - without);
+    }
+    let before = thread_times(network.appliance.id());
+    let mut rates = [0.0_f64; 2];
+    for _ in 0..3 {
+        for (rate, msc) in rates.iter_mut().zip([&mut direct, &mut through]) {
+            *rate = rate.max(POUR as f64 / msc.pour(1, POUR, WINDOW)?.as_secs_f64());
+        }
+    }
+    let times = thread_times(network.appliance.id()).into_iter().map(|(name, time)| {
+        time.saturating_sub(before.get(&name).copied().unwrap_or_default()).as_secs_f64()
+    });
+    let cost = times.sum::<f64>() * 1e6 / (3 * POUR) as f64;
+    println!(
+        "  {WINDOW} at a time, the best of three: {:.0} questions a second directly, {:.0} through the appliance;",
+        rates[0], rates[1]
+    );
+    println!("  a question and its answer cost the appliance {cost:.2} µs of a processor");
+    ensure!(network.hlr.refused() == 0, "the HLR refused {} connections", network.hlr.refused());
+    Ok(())
+}
