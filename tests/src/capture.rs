@@ -36,7 +36,7 @@ impl Spoken {
             // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, which in an answer (37, 38) is an
             // SMS-SUBMIT-REPORT: there, only what is around it is judged.
             Self::Gsup => {
-                "(_ws.malformed || _ws.expert.severity >= \"Error\") && !(gsup.msg_type in {37 38} && gsm_sms) \
+                "(_ws.malformed || _ws.expert.severity >= \"Error\") && !((gsup.msg_type == 37 || gsup.msg_type == 38) && gsm_sms) \
                  || gsup.ie.len.invalid || gsup.sm_rp_da.invalid || gsup.sm_rp_oa.invalid"
             }
         }

@@ -144,8 +144,6 @@ fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Re
     let came = anna.next_mt()?;
     assert_eq!((text_of(&came.tpdu)?.as_str(), came.centre.as_str()), ("good morning", CENTRE));
     delivered(&mut shop, &id)?;
-    println!("{:#?}", scene.appliance()?.get(&format!("/v1/messages/{id}"))?);
-
     let answer = anna.submit(CENTRE, &Submit::new(1, SHOP, "and to you").octets())?;
     assert_eq!(answer, RpAnswer::Ok);
     let came = shop.expect_such("deliver", |deliver| deliver["text"] == "and to you")?;
@@ -155,15 +153,24 @@ fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Re
     let answer = anna.submit(CENTRE, &Submit::new(2, "19005551234", "win").octets())?;
     assert_eq!(answer, RpAnswer::Refused(10));
 
-    let fields = ["gsup.msg_type", "gsm_sms.tp-mti", "gsm_sms.sms_text", "gsup.sm_rp.cause"];
+    let fields = ["gsup.msg_type", "gsm_sms.sms_text", "gsup.sm_rp.cause"];
     let seen = scene.towards_us.decode(scene.stage.folder(), "gsup && gsup.msg_type >= 36", &fields)?;
-    for row in &seen {
-        println!("{row:?}");
+    let row = |[kind, text, cause]: [&str; 3]| {
+        [kind, text, cause].map(|field| field.split_terminator(' ').map(|f| f.replace('_', " ")).collect::<Vec<_>>())
+    };
+    let wanted = [
+        ["40", "good_morning", ""],
+        ["42", "", ""],
+        ["36", "and_to_you", ""],
+        ["38", "", ""],
+        ["36", "win", ""],
+        ["37", "", "10"],
+    ];
+    for (seen, wanted) in seen.iter().zip(wanted) {
+        println!("{seen:?} {:?}", row(wanted));
     }
     let seen = scene.towards_hlr.decode(scene.stage.folder(), "gsup", &fields)?;
-    for row in &seen {
-        println!("{row:?}");
-    }
+    for row in &seen { println!("{row:?}"); }
     println!("{:#}", scene.appliance()?.get("/v1/gsm")?);
     Ok(())
 }

@@ -56,7 +56,8 @@ impl HouseRouting {
     /// The house's rules on a verdict of the routers'.
     pub(crate) fn settle(&self, message: &Message, mut routed: Routed) -> Routed {
         if let Verdict::Forward(legs) = &mut routed.verdict {
-            legs.retain(|leg| leg.peer != message.origin);
+            // From one subscriber of a network to another is no way back.
+            legs.retain(|leg| leg.resolve || leg.peer != message.origin);
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
                 routed.note = Some("every leg leads back to where the message came from".into());
