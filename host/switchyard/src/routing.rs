@@ -107,7 +107,8 @@ impl HouseRouting {
             return routed;
         }
         if let Verdict::Forward(legs) = &mut routed.verdict {
-            legs.retain(|leg| leg.peer != message.origin);
+            // From one subscriber of a network to another is no way back.
+            legs.retain(|leg| leg.resolve || leg.peer != message.origin);
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
                 routed.note = Some("every leg leads back to where the message came from".into());

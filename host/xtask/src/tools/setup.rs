@@ -57,6 +57,7 @@ const NEEDS: &[Need] = &[
         reason: "compiles what lets osmo-msc run without SCTP",
         there: || runs("cc", "--version"),
     },
+    Need {
         package: "openssh-server",
         reason: "lets subscribers in by forced commands, on a private port",
         there: || exists("/usr/sbin/sshd"),
