@@ -40,7 +40,13 @@ pub(crate) fn parts(
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
     let reference = Reference::Short(u8::try_from(message.id.0 & 0xFF).unwrap_or(0));
-    let air = tpdu::smpp::to_air(text.data_coding, text.udhi, &text.octets, reference)?;
+    let air = match tpdu::smpp::to_air(text.data_coding, text.udhi, &text.octets, reference) {
+        // Many ESMEs mean Latin-1 by "the default": nothing else has octets over 127.
+        Err(tpdu::Error::NotASeptet { .. }) if text.data_coding == 0 && !text.udhi => {
+            tpdu::smpp::to_air(3, false, &text.octets, reference)?
+        }
+        air => air?,
+    };
     let last = air.parts.len();
     let deliver = |(index, user_data)| {
         let deliver = Deliver {

@@ -1,0 +1,370 @@
+//! A core network made of stand-ins: what the real programs cannot be made to do (storms, MSCs that say nothing or too much,
+//! links that come and go), and what must hold when the daemon is killed in the middle of it.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
+use behaviour_tests::load::gsm::{
+    Answers, Cause, HlrOptions, MoAnswer, MscOptions, Phone, StandInHlr, StandInMsc, Subscribers,
+};
+use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
+use behaviour_tests::{PATIENCE, Stage, shipped, until};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Begin of all numbers; ten digits follow.
+const PREFIX: &str = "1";
+const CENTRE: &str = "19990014444";
+/// Ours are at home; numbers of 49 go to the ESME.
+const ROUTES: &str = "[default]\nhome = true\n\n[[route]]\nprefix = \"49\"\nlegs = [{ peer = \"acme\" }]\n";
+
+/// A network, and the appliance between its halves.
+struct Network {
+    appliance: Option<Appliance>,
+    hlr: StandInHlr,
+    /// Where MSCs connect to.
+    proxy: SocketAddr,
+    tally: Arc<Tally>,
+    stage: Stage,
+}
+
+impl Network {
+    /// `more` are further keys of `[[gsm]]`. What is refused is tried again after hours, if nobody is heard of.
+    fn start(subscribers: u64, more: &str) -> Result<Self> {
+        let stage = Stage::new()?;
+        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(subscribers, PREFIX)))?;
+        let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        let policy = stage.folder().join("hlr.toml");
+        std::fs::write(&policy, shipped("hlr")?)?;
+        let mut blueprint = stage.blueprint()?;
+        blueprint.router(&stage.guest("prefix_router"), ROUTES)?.account("acme", "window = 2000").tables(&format!(
+            "[[gsm]]\nname = \"phones\"\nlisten = \"{proxy}\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\n\
+             service-centre = \"{CENTRE}\"\nretry = [\"5h\"]\n{more}\n\
+             [resolver]\nplugin = \"hlr-resolver\"\ncomponent = {:?}\npolicy = {:?}\n[resolver.grants]\nhlr = true\n",
+            hlr.gsup(),
+            hlr.ctrl(),
+            stage.guest("hlr_resolver").display().to_string(),
+            policy.display().to_string(),
+        ));
+        let appliance = Some(blueprint.start()?);
+        Ok(Self { appliance, hlr, proxy, tally: Arc::new(Tally::new(120_000)), stage })
+    }
+
+    fn appliance(&self) -> Result<&Appliance> {
+        self.appliance.as_ref().context("the appliance does not run")
+    }
+
+    fn msc(&self, name: &str, subscribers: u64, answers: Answers) -> Result<StandInMsc> {
+        let options = MscOptions { range: 0..subscribers, answers, keep: true, ..self.plain(name) };
+        let msc = StandInMsc::start(options)?;
+        msc.wait_for_located(subscribers, PATIENCE)?;
+        Ok(msc)
+    }
+
+    fn plain(&self, name: &str) -> MscOptions {
+        MscOptions { tally: Some(self.tally.clone()), ..MscOptions::new(self.proxy, name) }
+    }
+
+    /// Submits so many messages to so many numbers; all are accepted.
+    fn submit(&self, count: u64, numbers: u64) -> Result<()> {
+        let options = SourceOptions {
+            count: Some(count),
+            destinations: Some(numbers),
+            prefix: PREFIX.to_owned(),
+            // Each has its share of the messages: a few are not to become more.
+            connections: if count < 1000 { 1 } else { 4 },
+            ..SourceOptions::new(self.appliance()?.smpp(), "acme", PASSWORD)
+        };
+        let report = Source::start(&options, &self.tally)?.join()?;
+        ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
+        Ok(())
+    }
+
+    fn kill(&mut self) -> Result<()> {
+        let killed: Blueprint = self.appliance.take().context("the appliance does not run")?.kill()?;
+        self.appliance = Some(killed.start()?);
+        Ok(())
+    }
+
+    /// One figure of `GET /v1/gsm`.
+    fn count(&self, pointer: &str) -> Result<u64> {
+        let networks = self.appliance()?.get("/v1/gsm")?;
+        networks[0].pointer(pointer).and_then(serde_json::Value::as_u64).context("no such figure")
+    }
+
+    fn queue(&self, key: &str) -> Result<u64> {
+        let queues = self.appliance()?.get("/v1/queues")?;
+        let of_phones = queues.as_array().context("no queues")?.iter().find(|queue| queue["peer"] == "phones");
+        of_phones.and_then(|queue| queue[key].as_u64()).context("no such queue")
+    }
+
+    /// Nobody has anything any more, and nothing was lost or came out of order. How often something came twice.
+    fn settle(&self, mscs: &[&StandInMsc]) -> Result<u64> {
+        until("everything to end", || {
+            Ok(["queued", "deferred", "resolving", "in_flight", "uncertain"]
+                .iter()
+                .map(|key| self.queue(key))
+                .sum::<Result<u64>>()?
+                == 0)
+        })?;
+        let sums = self.tally.accounts();
+        ensure!((sums.missing, sums.strangers) == (0, 0), "{sums:?}");
+        for msc in mscs {
+            let report = msc.report();
+            ensure!(report.broken == 0, "{} messages made no sense", report.broken);
+            ensure!(report.overlaps == 0, "{} came while another one was unanswered", report.overlaps);
+        }
+        Ok(sums.duplicates)
+    }
+}
+
+#[test]
+fn a_storm_of_100_000_messages_asks_once_about_each_of_1000_numbers_and_the_hlr_dies_in_the_middle() -> Result<()> {
+    const MESSAGES: u64 = 100_000;
+    const NUMBERS: u64 = 1_000;
+    let mut network = Network::start(NUMBERS, "window = 1000")?;
+    let msc = network.msc("MSC-1", NUMBERS, Answers::Take)?;
+    let options = SourceOptions {
+        count: Some(MESSAGES),
+        destinations: Some(NUMBERS),
+        prefix: PREFIX.to_owned(),
+        ..SourceOptions::new(network.appliance()?.smpp(), "acme", PASSWORD)
+    };
+    let source = Source::start(&options, &network.tally)?;
+    // It goes away with all its connections in the middle of the questions, and MSCs lose theirs too.
+    until("the first questions", || Ok(network.hlr.questions().questions > NUMBERS / 4))?;
+    network.hlr.die();
+    let asked_before = network.hlr.questions().questions;
+    network.hlr.come_back()?;
+    let report = source.join()?;
+    ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
+    until("all to arrive", || Ok(network.tally.arrived_so_far() == MESSAGES))?;
+    println!("{asked_before} of {NUMBERS} numbers were asked about when it died");
+    let again = network.settle(&[&msc])?;
+    let (report, asked) = (msc.report(), network.hlr.questions());
+    assert_eq!(network.appliance()?.metric("switchyard_resolver_questions_total")?, NUMBERS as f64);
+    // What the HLR could not tell was known from the signalling that had passed by.
+    assert_eq!(asked.most_at_a_time, 1, "one question about a number at a time");
+    assert!(asked.per_number.values().all(|times| *times == 1), "asked twice: {:?}", asked.per_number);
+    // What was on its way when the link went is in doubt, and comes again; nothing else does.
+    ensure!(again <= 1000, "{again} came twice");
+    assert_eq!(report.out_of_order(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_cold_storm_asks_exactly_1000_questions_for_20_000_messages_to_1000_numbers() -> Result<()> {
+    const NUMBERS: u64 = 1_000;
+    let network = Network::start(NUMBERS, "window = 1000")?;
+    let msc = network.msc("MSC-1", NUMBERS, Answers::Take)?;
+    network.submit(20_000, NUMBERS)?;
+    msc.wait_for_taken(20_000, PATIENCE)?;
+    assert_eq!(network.settle(&[&msc])?, 0, "nothing comes twice");
+    let asked = network.hlr.questions();
+    assert_eq!((asked.questions, asked.most_at_a_time), (NUMBERS, 1));
+    let report = msc.report();
+    assert_eq!(report.out_of_order(), 0);
+    assert!(report.per_subscriber().values().all(|count| *count == 20));
+    ensure!(report.more() > 0, "more messages waited, and nobody said so");
+    Ok(())
+}
+
+#[test]
+fn killed_at_every_step_of_custody_nothing_is_lost() -> Result<()> {
+    const SUBSCRIBERS: u64 = 20;
+    const EACH: u64 = 100;
+    let mut network = Network::start(SUBSCRIBERS, "guard = \"60s\"")?;
+    // Waiting for the number's subscriber.
+    network.hlr.close_ctrl();
+    network.submit(EACH, SUBSCRIBERS)?;
+    ensure!(network.queue("resolving")? == EACH);
+    network.kill()?;
+    network.hlr.come_back()?;
+    // Resolved, and no MSC there.
+    until("all to be resolved", || Ok(network.queue("queued")? == EACH))?;
+    network.kill()?;
+    ensure!(network.queue("queued")? + network.queue("resolving")? == EACH);
+    // On its way, and the MSC says nothing.
+    let msc = network.msc("MSC-1", SUBSCRIBERS, Answers::Never)?;
+    msc.wait_for_arrivals(SUBSCRIBERS as usize, PATIENCE)?;
+    network.kill()?;
+    // In doubt once, and then refused: the phones are full, and the subscribers parked.
+    msc.behave(Answers::Refuse(vec![Cause::Phone(22); 100]), Duration::ZERO);
+    until("a refusal for everybody", || Ok(network.queue("deferred")? == SUBSCRIBERS))?;
+    network.kill()?;
+    until("the MSC to be back", || network.count("/in_flight").map(|_| true))?;
+    // They have room again.
+    let before = msc.report().located;
+    msc.behave(Answers::Take, Duration::ZERO);
+    msc.wait(PATIENCE, |report| report.located >= before)?;
+    until("somebody to say so", || {
+        for subscriber in 0..SUBSCRIBERS {
+            msc.ready(subscriber);
+        }
+        Ok(network.tally.arrived_so_far() == EACH)
+    })?;
+    network.settle(&[])?;
+    assert_eq!(msc.report().out_of_order(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_full_phone_gets_its_messages_within_a_second_of_saying_that_it_has_room() -> Result<()> {
+    let network = Network::start(2, "")?;
+    let msc = network.msc("MSC-1", 2, Answers::Refuse(vec![Cause::Phone(22)]))?;
+    network.submit(10, 1)?;
+    until("the phone to be full", || Ok(network.queue("deferred")? == 1))?;
+    // The others burn no attempt on it, and the schedule says hours.
+    assert_eq!((msc.report().arrivals.len(), network.queue("queued")?), (1, 9));
+    msc.behave(Answers::Take, Duration::ZERO);
+    let said = Instant::now();
+    msc.ready(0);
+    msc.wait_for_taken(10, PATIENCE)?;
+    let report = msc.report();
+    println!("the first came {:?} after, the last {:?}", report.arrivals[1].at - said, report.arrivals[10].at - said);
+    assert_eq!((report.arrivals.len(), report.out_of_order()), (11, 0));
+    assert_eq!(network.settle(&[&msc])?, 0);
+    Ok(())
+}
+
+#[test]
+fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<()> {
+    let network = Network::start(3, "")?;
+    let msc = network.msc("MSC-1", 3, Answers::Refuse(vec![Cause::Network(17)]))?;
+    network.submit(30, 3)?;
+    until("three refusals", || Ok(network.queue("deferred")? == 3))?;
+    msc.behave(Answers::Take, Duration::ZERO);
+    msc.locate(1);
+    msc.wait_for_taken(10, PATIENCE)?;
+    assert_eq!((network.queue("deferred")?, network.queue("queued")?), (2, 18));
+    msc.locate(0);
+    msc.locate(2);
+    msc.wait_for_taken(30, PATIENCE)?;
+    assert_eq!(network.settle(&[&msc])?, 0);
+    assert_eq!(msc.report().out_of_order(), 0);
+    Ok(())
+}
+
+#[test]
+fn what_an_msc_never_answers_is_in_doubt_and_comes_when_the_phone_is_seen() -> Result<()> {
+    let network = Network::start(2, "guard = \"2s\"")?;
+    let msc = network.msc("MSC-1", 2, Answers::Never)?;
+    network.submit(6, 2)?;
+    until("the guard to run out", || Ok(network.count("/mt/unanswered")? == 2))?;
+    assert_eq!(msc.report().arrivals.len(), 2, "one a subscriber, and no blind repetition");
+    msc.behave(Answers::Take, Duration::ZERO);
+    msc.locate(0);
+    msc.locate(1);
+    msc.wait_for_taken(6, PATIENCE)?;
+    network.settle(&[])?;
+    // A repetition is the same TPDU but for the word that more wait: a phone that has it can tell.
+    let report = msc.report();
+    for subscriber in 0..2 {
+        let of = |arrival: &&behaviour_tests::load::gsm::Arrival| arrival.imsi == Subscribers::imsi(subscriber);
+        let tpdus: Vec<_> = report.arrivals.iter().filter(of).filter_map(|arrival| arrival.tpdu.as_deref()).collect();
+        assert_eq!(tpdus[0][1..], tpdus[1][1..]);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_msc_that_answers_twice_ends_nothing_else() -> Result<()> {
+    for names in [true, false] {
+        let network = Network::start(5, "")?;
+        let options = MscOptions { names, range: 0..5, answers: Answers::Twice, ..network.plain("MSC-1") };
+        let msc = StandInMsc::start(options)?;
+        msc.wait_for_located(5, PATIENCE)?;
+        network.submit(2_000, 5)?;
+        msc.wait_for_taken(2_000, PATIENCE)?;
+        assert_eq!(network.settle(&[&msc])?, 0);
+        until("all repetitions to be seen", || Ok(network.count("/mt/answered_twice")? > 0))?;
+        assert_eq!((msc.report().arrivals.len(), network.count("/mt/delivered")?), (2_000, 2_000));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_link_that_comes_and_goes_for_a_minute_under_load_loses_nothing() -> Result<()> {
+    const SUBSCRIBERS: u64 = 200;
+    let network = Network::start(SUBSCRIBERS, "")?;
+    let msc = network.msc("MSC-1", SUBSCRIBERS, Answers::Take)?;
+    let options = SourceOptions {
+        rate: Some(300.0),
+        duration: Some(Duration::from_secs(60)),
+        destinations: Some(SUBSCRIBERS),
+        prefix: PREFIX.to_owned(),
+        ..SourceOptions::new(network.appliance()?.smpp(), "acme", PASSWORD)
+    };
+    let source = Source::start(&options, &network.tally)?;
+    let until_then = Instant::now() + Duration::from_secs(60);
+    let mut drops = 0;
+    while Instant::now() < until_then {
+        let before = msc.report();
+        msc.drop_link();
+        drops += 1;
+        let more = before.arrivals.len() + 50;
+        msc.wait(PATIENCE, |report| {
+            report.connections > before.connections
+                && (report.arrivals.len() >= more || Instant::now() >= until_then)
+        })?;
+    }
+    let report = source.join()?;
+    ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
+    // Everybody is located again after the last cut: what was in doubt comes then.
+    until("all to arrive", || Ok(network.tally.arrived_so_far() >= network.tally.accepted_so_far()))?;
+    let again = network.settle(&[&msc])?;
+    println!("{drops} cuts, {} messages, {again} came twice", network.tally.accepted_so_far());
+    ensure!(drops > 5, "only {drops} cuts");
+    ensure!(again <= drops * SUBSCRIBERS, "{again} came twice");
+    Ok(())
+}
+
+/// A phone of this subscriber's, with this reference.
+fn phone(number: &str, reference: u8, report: bool) -> Phone<'_> {
+    Phone { subscriber: 0, number, centre: CENTRE, reference, report }
+}
+
+#[test]
+fn a_phones_message_is_taken_once_and_outlives_a_kill() -> Result<()> {
+    let mut network = Network::start(2, "")?;
+    let msc = network.msc("MSC-1", 2, Answers::Take)?;
+    let number = Subscribers::new(2, PREFIX).msisdn(0);
+    let send = |msc: &StandInMsc, reference, to: &str, text: &str| {
+        msc.submit(&phone(&number, reference, false), to, text, PATIENCE)
+    };
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "its answer was lost on the air");
+    assert_eq!(network.count("/mo/repeated")?, 1);
+    network.kill()?;
+    until("the MSC to be back", || Ok(network.count("/attached")? >= 2))?;
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "a repetition is known after a crash");
+    assert_eq!(send(&msc, 2, "4915112345", "another"), MoAnswer::Taken);
+    assert_eq!(send(&msc, 3, "8613800000000", "nowhere"), MoAnswer::Taken, "everything else is at home");
+    let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
+    esme.wait_for_delivered(2, PATIENCE)?;
+    assert_eq!(esme.delivered, ["hello", "another"]);
+    let (status, _) = network.appliance.take().context("no appliance")?.stop()?;
+    assert!(status.success());
+    drop(network.stage);
+    Ok(())
+}
+
+#[test]
+fn a_phone_is_told_what_became_of_its_message() -> Result<()> {
+    let network = Network::start(2, "")?;
+    let msc = network.msc("MSC-1", 2, Answers::Take)?;
+    let (ours, others) = (Subscribers::new(2, PREFIX).msisdn(0), Subscribers::new(2, PREFIX).msisdn(1));
+    let answer = msc.submit(&phone(&ours, 42, true), &others, "are you there?", PATIENCE);
+    assert_eq!(answer, MoAnswer::Taken);
+    msc.wait_for_taken(2, PATIENCE)?;
+    let report = msc.report();
+    assert_eq!(report.arrivals[0].imsi, Subscribers::imsi(1));
+    assert_eq!(report.arrivals[0].text().as_deref(), Some("are you there?"));
+    // SMS-STATUS-REPORT (3GPP TS 23.040 §9.2.2.3): type 2, our reference, and at its end "delivered".
+    let told = &report.arrivals[1];
+    assert_eq!(told.imsi, Subscribers::imsi(0));
+    let tpdu = told.tpdu.as_deref().context("no TPDU")?;
+    assert_eq!((tpdu[0] & 3, tpdu[1], tpdu.last()), (2, 42, Some(&0)));
+    assert_eq!(network.count("/mt/status_reports")?, 1);
+    Ok(())
+}
