@@ -213,7 +213,20 @@ fn a_parked_message_that_leaves_lets_the_others_go() {
             }
         }
     };
-    for leave in [cancel, expire] {
+    let reschedule: Leave = |house, id| {
+        let replace = Event::Replace {
+            origin: crate::house::ACCOUNT,
+            id,
+            source: model::Address::new(0, 1, b"10655"),
+            text: model::Text { octets: "new".into(), ..model::Text::default() },
+            scheduled: Some(model::Timestamp(house.now.wall.0 + 600_000)),
+            expires_at: None,
+            receipts: model::ReceiptRequest::NONE,
+            reply: crate::house::REPLY,
+        };
+        house.run([replace]);
+    };
+    for leave in [cancel, expire, reschedule] {
         let mut house = house();
         let mut long = to(ANNE);
         long.expires_at.0 += 3_600_000;
