@@ -134,9 +134,8 @@ impl Engine {
         first.is_some()
     }
 
-    /// A message that is being decided, or waits after a failure, keeps its subscriber's turn; where nobody has it (after a
-    /// start), it takes it.
-    pub(crate) fn keep_turn(&mut self, slot: Slot) {
+    /// A message that waits after a failure keeps its subscriber's turn; where nobody has it (after a start), it takes it.
+    fn keep_turn(&mut self, slot: Slot) {
         if !self.is_serial(slot) {
             return;
         }

@@ -112,7 +112,6 @@ impl Engine {
         entry.due = now.mono + wait;
         let failed = Failed { attempt: entry.attempts, class, code };
         self.deciding.asked.insert(entry.id, failed);
-        self.keep_turn(slot);
         self.record(now, slot, out);
         out.commands.push(Command::Decide { message, attempt });
     }

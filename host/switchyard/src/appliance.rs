@@ -245,6 +245,8 @@ impl Switchyard {
             let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
             trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind) });
         }
+        let last = status.steps.last();
+        let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
         let (state, why) = match status.doing {
             Doing::Queued => (
                 "queued",
@@ -274,6 +276,13 @@ impl Switchyard {
             Doing::Submitted => {
                 ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
             }
+            Doing::Deferred if awaits_alert => (
+                "deferred",
+                format!(
+                    "subscriber not reachable: tried again at {}, or as soon as the subscriber is heard of",
+                    until.unwrap_or(0)
+                ),
+            ),
             Doing::Deferred => {
                 ("deferred", format!("the next attempt, or its schedule, is at {}", until.unwrap_or(0)))
             }

@@ -6,6 +6,7 @@ use engine::{Before, Doing, Event, PeerSettings, Settings, Uncertainty, Waiting}
 use model::{
     AddressBytes, ErrorClass, FinalState, Leg, LinkId, MessageId, Next, NextStep, Outcome, PeerAdvice,
     StepKind::{self, AwaitingAlert, Decided, Deferred, Refused, Responded, Submitted, Unanswered},
+    Subscriber,
 };
 use std::time::Duration;
 
@@ -85,6 +86,18 @@ fn who_is_heard_of_is_tried_at_once_and_one_at_a_time() {
         house.run([reachable(), reachable()]);
         assert_eq!(house.deliver_all(), ids);
     }
+}
+
+#[test]
+fn an_alert_by_number_finds_whose_answer_is_not_remembered() {
+    let mut house = House::new(Settings { resolver: true, ..Settings::default() });
+    house.link_up(SERIAL, 10);
+    let id = house.submit(message(ANNE, vec![subscriber_leg(SERIAL)])).unwrap();
+    let subscriber = Subscriber::Found { imsi: imsi(IMSI), peer: None, valid: Some(Duration::ZERO) };
+    house.run([resolved(ANNE.as_bytes(), subscriber)]);
+    house.answer(id, refused(ErrorClass::Absent));
+    house.run([alert()]);
+    assert_eq!(house.on_links(), [id]);
 }
 
 #[test]
@@ -200,7 +213,20 @@ fn a_parked_message_that_leaves_lets_the_others_go() {
             }
         }
     };
-    for leave in [cancel, expire] {
+    let reschedule: Leave = |house, id| {
+        let replace = Event::Replace {
+            origin: crate::house::ACCOUNT,
+            id,
+            source: model::Address::new(0, 1, b"10655"),
+            text: model::Text { octets: "new".into(), ..model::Text::default() },
+            scheduled: Some(model::Timestamp(house.now.wall.0 + 600_000)),
+            expires_at: None,
+            receipts: model::ReceiptRequest::NONE,
+            reply: crate::house::REPLY,
+        };
+        house.run([replace]);
+    };
+    for leave in [cancel, expire, reschedule] {
         let mut house = house();
         let mut long = to(ANNE);
         long.expires_at.0 += 3_600_000;

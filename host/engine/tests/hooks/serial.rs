@@ -225,6 +225,19 @@ fn the_one_that_was_called_may_leave_and_another_is_called() {
 }
 
 #[test]
+fn the_longest_wait_for_a_leg_holds_for_one_that_was_called() {
+    let mut house = house();
+    let first = house.submit(to(ANNE)).unwrap();
+    let leg = Leg { longest_wait: Some(Duration::from_secs(30)), ..Leg::to(SERIAL) };
+    let second = house.submit(message(ANNE, vec![leg, Leg::to(SECOND)])).unwrap();
+    house.run([Event::LinkPaused { link: LinkId(SERIAL.0.into()) }]);
+    house.answer(first, ACCEPTED);
+    assert_eq!(doing(&house, second), Doing::Queued);
+    house.pass(Duration::from_secs(30));
+    assert_eq!(house.engine.message(second).unwrap().peer, SECOND);
+}
+
+#[test]
 fn those_behind_count_for_the_queues_limit() {
     let mut house = house();
     let mut settings = PeerSettings::new(SERIAL);

@@ -63,6 +63,7 @@ impl Witness {
         let status = engine.peers().into_iter().find(|status| status.peer == serial);
         let status = status.unwrap_or_else(|| panic!("seed {seed}: the serial peer is gone"));
         assert_eq!(status.aside, aside, "seed {seed}: {status:?}");
+        assert!(status.aside == 0 || status.oldest.is_some(), "seed {seed}: {status:?}");
         assert!(status.parked <= parked + status.uncertain, "seed {seed}: {status:?}, {parked} wait");
         for (name, all) in &of {
             let count = |doing| all.iter().filter(|stands| stands.doing == doing).count();
