@@ -29,6 +29,8 @@ pub(crate) struct HouseRouting {
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     /// Those whose messages are priced: what comes from the network is paid for by whoever is called, if at all.
     pub(crate) accounts: HashSet<PeerId>,
+    /// Core networks.
+    pub(crate) networks: HashSet<PeerId>,
 }
 
 impl HouseRouting {
@@ -56,7 +58,8 @@ impl HouseRouting {
     /// The house's rules on a verdict of the routers'.
     pub(crate) fn settle(&self, message: &Message, mut routed: Routed) -> Routed {
         if let Verdict::Forward(legs) = &mut routed.verdict {
-            legs.retain(|leg| leg.peer != message.origin);
+            // But for phones of one network, which write to each other.
+            legs.retain(|leg| leg.peer != message.origin || self.networks.contains(&leg.peer));
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
                 routed.note = Some("every leg leads back to where the message came from".into());

@@ -293,7 +293,8 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
     let accounts = config.accounts.iter().map(|account| account.links.peer).collect();
     let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
     let directory = directory.clone();
-    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, accounts })
+    let networks = config.networks.iter().map(|network| network.links.peer).collect();
+    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, accounts, networks })
 }
 
 /// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.
