@@ -29,6 +29,19 @@ impl Spoken {
         }
     }
 
+    /// The display filter of what is wrong.
+    fn complaints(self) -> &'static str {
+        match self {
+            Self::Smpp => "_ws.malformed || _ws.expert.severity >= \"Error\"",
+            // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, which in an answer (37, 38) is an
+            // SMS-SUBMIT-REPORT: there, only what is around it is judged.
+            Self::Gsup => {
+                "(_ws.malformed || _ws.expert.severity >= \"Error\") && !((gsup.msg_type == 37 || gsup.msg_type == 38) && gsm_sms) \
+                 || gsup.ie.len.invalid || gsup.sm_rp_da.invalid || gsup.sm_rp_oa.invalid"
+            }
+        }
+    }
+
     /// The decoder that is begun with.
     fn decoder(self) -> &'static str {
         match self {
@@ -91,8 +104,7 @@ impl Capture {
     pub fn decode(&self, folder: &Path, such: &str, fields: &[&str]) -> Result<Vec<Vec<Vec<String>>>> {
         let path = folder.join("capture.pcap");
         std::fs::write(&path, self.packets())?;
-        let complaints =
-            self.tshark(&path, &["-Y", "_ws.malformed || _ws.expert.severity >= \"Error\"", "-V"])?;
+        let complaints = self.tshark(&path, &["-Y", self.spoken.complaints(), "-V"])?;
         if !complaints.trim().is_empty() {
             bail!("tshark complains:\n{complaints}");
         }

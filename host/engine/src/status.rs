@@ -68,7 +68,7 @@ pub enum Doing {
 /// What stands before a message that is aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Before {
-    /// The message to the same subscriber that goes first.
+    /// The message to the same subscriber that goes first; itself, while its content is read back for its turn.
     pub id: MessageId,
     /// Where that one has failed and waits: when it is tried again, at the latest.
     pub parked_until: Option<Moment>,

@@ -204,6 +204,7 @@ impl Desk {
     }
 
     fn flush(&mut self) {
+        self.mts.leave();
         for (conn, messages) in self.out.drain() {
             if let Some(conn) = self.conns.get(&conn) {
                 // A closed channel is a connection that is just going: what was written to it is in doubt when it has.
@@ -261,6 +262,9 @@ impl Desk {
         let Some(imsi) = self.imsi_of(message, leg) else {
             return self.refuse(message, ErrorClass::Absent, outcome::NOBODY_KNOWN);
         };
+        if self.has_moved(message, leg, &imsi) {
+            return self.refuse(message, ErrorClass::UnknownSubscriber, outcome::NUMBER_MOVED);
+        }
         let Some(conn) = self.conn_of(&imsi) else {
             return self.refuse(message, ErrorClass::Absent, outcome::NO_MSC);
         };
@@ -293,6 +297,14 @@ impl Desk {
         }
         let number = &mapping::addresses(message, leg).1.value;
         self.shared.subscribers.imsi_of(number.strip_prefix(b"+").unwrap_or(number))
+    }
+
+    /// Whether the number has been seen to be another subscriber's since the resolver told whose it was: a SIM card was
+    /// exchanged. Its exchange would say of the old one just what it says of one who is switched off.
+    fn has_moved(&self, message: &Message, leg: u8, imsi: &Imsi) -> bool {
+        let number = &mapping::addresses(message, leg).1.value;
+        let learnt = self.shared.subscribers.imsi_of(number.strip_prefix(b"+").unwrap_or(number));
+        learnt.is_some_and(|learnt| learnt != *imsi)
     }
 
     /// The connection over which a subscriber is reached: of its MSC where that is known and there, and the only one where
@@ -428,7 +440,7 @@ impl Desk {
         if refused.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
             self.shared.subscribers.forget(&message.imsi);
         }
-        let said = Said { conn, tag, reference: message.reference().unwrap_or(0), refused };
+        let said = Said { conn, tag, refused };
         match self.mts.answer(Instant::now(), &message.imsi, said) {
             Taken::Awaited(next) => self.follow(next),
             Taken::Late(next) => {

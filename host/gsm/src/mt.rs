@@ -2,7 +2,9 @@
 //!
 //! An MSC says what became of an MT under the subscriber's IMSI; the reference in its answer is its own (3GPP TS 24.011
 //! §8.2.3 as OsmoMSC has it). MSCs from 1.11.1 on give back the name under which the request came, so each request has a
-//! name of its own, and an answer that names another is one too many.
+//! name of its own, and an answer that names another is one too many. Older ones give back nothing, and their references say
+//! nothing either: OsmoMSC takes the lowest that is free, which is 0 nearly always. Of theirs only that is one too many which
+//! came when nothing had left us that it could be about.
 
 use bytes::Bytes;
 use gsup::Imsi;
@@ -46,7 +48,6 @@ pub(crate) struct Said {
     pub(crate) conn: ConnId,
     /// The name of the request, where the MSC gives it back.
     pub(crate) tag: Option<u32>,
-    pub(crate) reference: u8,
     /// What kind of no, and its code.
     pub(crate) refused: Option<(ErrorClass, u32)>,
 }
@@ -75,6 +76,8 @@ pub(crate) enum Taken {
 struct OnItsWay {
     mt: Mt,
     tag: u32,
+    /// The round in which it was written.
+    round: u64,
     sent: Instant,
 }
 
@@ -92,13 +95,8 @@ struct Given {
 #[derive(Debug)]
 struct Answered {
     tag: u32,
-    reference: u8,
     at: Instant,
 }
-
-/// No handset takes a message sooner: an answer that does, and repeats the reference of the one before, is that one once
-/// more.
-const SOONEST: Duration = Duration::from_millis(100);
 
 /// How long the last answer of a subscriber's is remembered.
 const REMEMBERED: Duration = Duration::from_secs(2);
@@ -111,6 +109,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct MtBook {
     guard: Duration,
     next_tag: u32,
+    /// Counts how often what was written has left.
+    round: u64,
     on_their_way: FxHashMap<Imsi, OnItsWay>,
     /// Behind those: the engine sends one at a time, but one whose subscriber it does not know may meet another.
     waiting: FxHashMap<Imsi, VecDeque<Mt>>,
@@ -129,6 +129,7 @@ impl MtBook {
         Self {
             guard,
             next_tag: 0,
+            round: 0,
             on_their_way: FxHashMap::default(),
             waiting: FxHashMap::default(),
             given_up: FxHashMap::default(),
@@ -140,6 +141,11 @@ impl MtBook {
     /// How many subscribers have a message on its way.
     pub(crate) fn len(&self) -> usize {
         self.on_their_way.len()
+    }
+
+    /// What was written so far leaves us: answers may come.
+    pub(crate) fn leave(&mut self) {
+        self.round += 1;
     }
 
     /// A message is to go to its subscriber.
@@ -168,7 +174,7 @@ impl MtBook {
         let more = mt.more || mt.done + 1 < mt.parts.len() || self.waiting.contains_key(&mt.imsi);
         let tpdu = mt.parts.get(mt.done).cloned().unwrap_or_default();
         let request = Request { conn: mt.conn, imsi: mt.imsi, tag, tpdu, more };
-        self.on_their_way.insert(mt.imsi, OnItsWay { mt, tag, sent: now });
+        self.on_their_way.insert(mt.imsi, OnItsWay { mt, tag, round: self.round, sent: now });
         Next::Write(request)
     }
 
@@ -189,7 +195,9 @@ impl MtBook {
         let seen = self.answered.get(imsi);
         let Some(way) = self.on_their_way.get(imsi) else {
             return match seen {
-                Some(seen) if said.tag.is_none_or(|tag| tag == seen.tag) && self.given_up.get(imsi).is_none() => {
+                Some(seen)
+                    if said.tag.is_none_or(|tag| tag == seen.tag) && self.given_up.get(imsi).is_none() =>
+                {
                     Taken::Twice
                 }
                 _ => self.late(now, imsi, said),
@@ -200,15 +208,15 @@ impl MtBook {
         }
         let other = match said.tag {
             Some(tag) => tag != way.tag,
-            None => {
-                seen.is_some_and(|seen| seen.reference == said.reference) && now - way.sent < SOONEST
-            }
+            None => way.round == self.round,
         };
         if other {
             return Taken::Twice;
         }
-        let Some(OnItsWay { mut mt, tag, .. }) = self.on_their_way.remove(imsi) else { return Taken::NotOurs };
-        self.answered.insert(*imsi, Answered { tag, reference: said.reference, at: now });
+        let Some(OnItsWay { mut mt, tag, .. }) = self.on_their_way.remove(imsi) else {
+            return Taken::NotOurs;
+        };
+        self.answered.insert(*imsi, Answered { tag, at: now });
         self.forget.push_back((now + REMEMBERED, *imsi));
         let mut next = Vec::with_capacity(2);
         match said.refused {
@@ -328,8 +336,14 @@ mod tests {
         }
     }
 
-    fn yes(tag: Option<u32>, reference: u8) -> Said {
-        Said { conn: 1, tag, reference, refused: None }
+    fn yes(tag: Option<u32>) -> Said {
+        Said { conn: 1, tag, refused: None }
+    }
+
+    /// An answer to what has left.
+    fn answer(book: &mut MtBook, now: Instant, n: u32, said: Said) -> Taken {
+        book.leave();
+        answer(&mut book, now, n, said)
     }
 
     fn accepted(id: u64, parts: usize) -> Next {
@@ -342,11 +356,11 @@ mod tests {
         let mut book = MtBook::new(GUARD);
         let first = book.begin(now, mt(1, 1, 3));
         assert!(matches!(&first, Next::Write(request) if request.more && request.tpdu[0] == 0));
-        let Taken::Awaited(next) = book.answer(now, &imsi(1), yes(None, 0)) else { panic!() };
+        let Taken::Awaited(next) = answer(&mut book, now, 1, yes(None)) else { panic!() };
         assert!(matches!(&next[..], [Next::Write(request)] if request.more && request.tpdu[0] == 1));
-        let Taken::Awaited(next) = book.answer(now, &imsi(1), yes(None, 1)) else { panic!() };
+        let Taken::Awaited(next) = answer(&mut book, now, 1, yes(None)) else { panic!() };
         assert!(matches!(&next[..], [Next::Write(request)] if !request.more && request.tpdu[0] == 2));
-        assert_eq!(book.answer(now, &imsi(1), yes(None, 2)), Taken::Awaited(vec![accepted(1, 3)]));
+        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(1, 3)]));
         assert_eq!(book.len(), 0);
     }
 
@@ -355,11 +369,11 @@ mod tests {
         let now = Instant::now();
         let mut book = MtBook::new(GUARD);
         book.begin(now, mt(1, 1, 3));
-        book.answer(now, &imsi(1), yes(None, 0));
+        answer(&mut book, now, 1, yes(None));
         let refused = Some((ErrorClass::MemoryFull, 22));
-        let said = Said { refused, ..yes(None, 1) };
+        let said = Said { refused, ..yes(None) };
         let outcome = Outcome::Refused { class: ErrorClass::MemoryFull, code: 22, taken: ids(1) };
-        assert_eq!(book.answer(now, &imsi(1), said), Taken::Awaited(vec![Next::Ended(MessageId(1), outcome)]));
+        assert_eq!(answer(&mut book, now, 1, said), Taken::Awaited(vec![Next::Ended(MessageId(1), outcome)]));
         let again = book.begin(now, Mt { done: 1, ..mt(1, 1, 3) });
         assert!(matches!(&again, Next::Write(request) if request.tpdu[0] == 1));
     }
@@ -369,26 +383,26 @@ mod tests {
         let now = Instant::now();
         let mut book = MtBook::new(GUARD);
         let first = tag(&book.begin(now, mt(1, 1, 1)));
-        assert_eq!(book.answer(now, &imsi(1), yes(Some(first), 7)), Taken::Awaited(vec![accepted(1, 1)]));
-        assert_eq!(book.answer(now, &imsi(1), yes(Some(first), 7)), Taken::Twice);
+        assert_eq!(answer(&mut book, now, 1, yes(Some(first))), Taken::Awaited(vec![accepted(1, 1)]));
+        assert_eq!(answer(&mut book, now, 1, yes(Some(first))), Taken::Twice);
         let second = tag(&book.begin(now, mt(2, 1, 1)));
-        // With a name it is known however late it comes; without one by its reference, where no handset is so quick.
-        assert_eq!(book.answer(now + GUARD / 2, &imsi(1), yes(Some(first), 7)), Taken::Twice);
-        assert_eq!(book.answer(now, &imsi(1), yes(None, 7)), Taken::Twice);
-        assert_eq!(book.answer(now, &imsi(1), yes(None, 8)), Taken::Awaited(vec![accepted(2, 1)]));
+        // With a name it is known however late it comes.
+        assert_eq!(answer(&mut book, now + GUARD / 2, 1, yes(Some(first))), Taken::Twice);
+        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(2, 1)]));
         assert_ne!(first, second);
-        assert_eq!(book.answer(now, &imsi(2), yes(None, 8)), Taken::NotOurs);
+        assert_eq!(answer(&mut book, now, 2, yes(None)), Taken::NotOurs);
     }
 
+    /// OsmoMSC's references are 0 nearly always, and a part follows another at once.
     #[test]
-    fn the_same_reference_is_good_when_a_handset_had_time() {
+    fn without_a_name_an_answer_is_one_too_many_when_nothing_has_left() {
         let now = Instant::now();
         let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 1));
-        book.answer(now, &imsi(1), yes(None, 0));
-        book.begin(now, mt(2, 1, 1));
-        let later = now + SOONEST;
-        assert_eq!(book.answer(later, &imsi(1), yes(None, 0)), Taken::Awaited(vec![accepted(2, 1)]));
+        book.begin(now, mt(1, 1, 2));
+        assert!(matches!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(_)));
+        assert_eq!(book.answer(now, &imsi(1), yes(None)), Taken::Twice);
+        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(1, 2)]));
+        assert_eq!(book.answer(now, &imsi(1), yes(None)), Taken::Twice);
     }
 
     #[test]
@@ -402,8 +416,8 @@ mod tests {
         let doubt = Outcome::Unanswered { taken: Vec::new(), known: Vec::new() };
         let given = [Next::Ended(MessageId(1), doubt), Next::Ended(MessageId(2), Outcome::NotSent)];
         assert_eq!(book.overdue(later), given);
-        assert_eq!(book.answer(later, &imsi(1), yes(None, 0)), Taken::Late(vec![accepted(1, 1)]));
-        assert_eq!(book.answer(later, &imsi(1), yes(None, 0)), Taken::NotOurs);
+        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::Late(vec![accepted(1, 1)]));
+        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::NotOurs);
         assert_eq!(book.len(), 0);
     }
 
@@ -416,14 +430,12 @@ mod tests {
         book.begin(now, Mt { conn: 2, ..mt(2, 2, 1) });
         let doubt = |taken| Outcome::Unanswered { taken, known: Vec::new() };
         let gone = book.gone(Some(1));
-        let expected = [
-            Next::Ended(MessageId(1), doubt(Vec::new())),
-            Next::Ended(MessageId(4), Outcome::NotSent),
-        ];
+        let expected =
+            [Next::Ended(MessageId(1), doubt(Vec::new())), Next::Ended(MessageId(4), Outcome::NotSent)];
         assert_eq!(gone, expected);
         assert!(book.is_busy(&imsi(2)) && !book.is_busy(&imsi(1)));
         // An answer of another connection is none.
-        assert_eq!(book.answer(now, &imsi(2), yes(None, 0)), Taken::NotOurs);
+        assert_eq!(answer(&mut book, now, 2, yes(None)), Taken::NotOurs);
         assert_eq!(book.gone(None), [Next::Ended(MessageId(2), doubt(Vec::new()))]);
     }
 
@@ -433,7 +445,7 @@ mod tests {
         let mut book = MtBook::new(GUARD);
         for n in 0..100 {
             book.begin(now, mt(u64::from(n), n, 1));
-            book.answer(now, &imsi(n), yes(None, 0));
+            answer(&mut book, now, n, yes(None));
         }
         book.overdue(now + REMEMBERED);
         assert!(book.answered.is_empty() && book.forget.is_empty());

@@ -11,6 +11,8 @@ pub(crate) const NOBODY_KNOWN: u32 = 0x0100_0001;
 pub(crate) const NO_MSC: u32 = 0x0100_0002;
 /// See [`NOBODY_KNOWN`].
 pub(crate) const NOT_SAYABLE: u32 = 0x0100_0003;
+/// See [`NOBODY_KNOWN`].
+pub(crate) const NUMBER_MOVED: u32 = 0x0100_0005;
 /// The HLR has no connection to the MSC.
 const NO_ROUTE: u32 = 0x0100_0004;
 
@@ -59,6 +61,7 @@ pub(crate) fn words(code: u32) -> &'static str {
         NOBODY_KNOWN => return "no subscriber known for the number",
         NO_MSC => return "no MSC known for the subscriber",
         NOT_SAYABLE => return "not possible as a short message",
+        NUMBER_MOVED => return "the number is another subscriber's now",
         NO_ROUTE => return "the HLR has no connection to the MSC",
         _ => {}
     }

@@ -257,6 +257,9 @@ impl Switchyard {
             Doing::Aside => {
                 let why = match status.before {
                     None => "behind another message to the same subscriber".to_owned(),
+                    Some(Before { id, .. }) if id == status.id => {
+                        "its content is being read from disk".to_owned()
+                    }
                     Some(Before { id, parked_until: None }) => {
                         format!("behind message {id} to the same subscriber")
                     }

@@ -21,5 +21,5 @@ pub use msc::Msc;
 pub use phone::{Answer, Mt, Paging, Phone, RpAnswer};
 pub use radio::Radio;
 pub use relay::{Message, Relay};
-pub use tpdu::{Submit, text_of};
+pub use tpdu::{Submit, report_of, text_of};
 pub use xtask::osmocom::{GSUP, Hlr};

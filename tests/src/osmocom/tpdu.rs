@@ -105,3 +105,13 @@ pub fn text_of(tpdu: &[u8]) -> Result<String> {
         other => bail!("alphabet {other}: {tpdu:02x?}"),
     }
 }
+
+/// What an SMS-STATUS-REPORT says: of which TP-Message-Reference, and its TP-Status (3GPP TS 23.040 §9.2.3.15).
+pub fn report_of(tpdu: &[u8]) -> Result<(u8, u8)> {
+    let broken = || format!("a TPDU that breaks off: {tpdu:02x?}");
+    let &[first, reference, digits] = tpdu.first_chunk().with_context(broken)?;
+    ensure!(first & 3 == 2, "no SMS-STATUS-REPORT: {tpdu:02x?}");
+    // TP-RA's type and digits, two times stamps
+    let status = tpdu.get(4 + usize::from(digits).div_ceil(2) + 14).with_context(broken)?;
+    Ok((reference, *status))
+}

@@ -263,7 +263,6 @@ impl World {
             Some((_, true)) => {
                 // Whoever was not told does not know that it was accepted, and what was handed over never left.
                 self.crash();
-                return;
             }
             Some((_, false)) => {
                 self.leave(commands);

@@ -210,6 +210,7 @@ fn step() -> impl Strategy<Value = Step> {
         (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
         any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
         time().prop_map(|until| StepKind::AwaitingAlert { until }),
+        octets(15).prop_map(|raw| StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
         any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
         any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
     ];

@@ -34,7 +34,7 @@ impl Loopback {
             .context("no address of 127/8 is free, or the system has only 127.0.0.1")
     }
 
-    /// The address.
+    /// It.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }

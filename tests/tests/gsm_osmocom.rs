@@ -1,0 +1,451 @@
+//! The appliance as the SMSC of a network of real programs: between Debian's osmo-msc 1.9.0 and osmo-hlr 1.5.0, which
+//! cannot route short messages. Only the radio side is simulated, since there is no radio; every test says so.
+
+use anyhow::{Context, Result};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
+use behaviour_tests::osmocom::{
+    Answer, Hlr, Msc, Paging, Phone, Radio, RpAnswer, Submit, report_of, text_of,
+};
+use behaviour_tests::{Capture, PATIENCE, Peer, Spoken, Stage, bind, steps};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+
+const CENTRE: &str = "19990014444";
+const SHOP: &str = "491711234567";
+
+/// Subscribers: IMSI and MSISDN.
+const ANNA: (&str, &str) = ("001010000000001", "16195550101");
+const BERT: (&str, &str) = ("001010000000002", "16195550102");
+
+/// Our numbers are at home, paid ones prohibited, and everything else is the shop's.
+const ROUTES: &str = "[[route]]\nprefix = \"1619555\"\nhome = true\n\n\
+                      [[route]]\nprefix = \"1900\"\nreject = \"prohibited\"\n\n\
+                      [default]\nlegs = [{ peer = \"shop\" }]\n";
+
+/// No attempt is repeated before hours have passed, unless something happens.
+const HOURS: &str = "[temporary]\nwaits = [\"6h\"]\n[permanent]\nthen = \"fail\"\n\
+                     [absent]\nwaits = [\"6h\"]\nawait-alert = true\nthen = \"fail\"\n\
+                     [memory-full]\nwaits = [\"6h\"]\nawait-alert = true\nthen = \"fail\"\n\
+                     [throttled]\nwaits = [\"0s\"]\n";
+
+/// Keys of `[[gsm]]` that most tests have.
+const PLAIN: &str = "";
+
+/// The appliance, between a register and an exchange.
+struct Scene {
+    // In the order in which they end.
+    radio: Radio,
+    msc: Msc,
+    appliance: Option<Appliance>,
+    towards_us: Capture,
+    towards_hlr: Capture,
+    gsup: SocketAddr,
+    hlr: Hlr,
+    stage: Stage,
+}
+
+impl Scene {
+    /// `keys` are further ones of `[[gsm]]`.
+    fn set(keys: &str) -> Result<Self> {
+        let stage = Stage::new()?;
+        let hlr = Hlr::start(stage.folder())?;
+        for (imsi, msisdn) in [ANNA, BERT] {
+            hlr.subscriber(imsi, msisdn)?;
+        }
+        let towards_hlr = Capture::of(Spoken::Gsup, hlr.gsup())?;
+        let gsup = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let mut blueprint = stage.blueprint()?;
+        blueprint.router(&stage.guest("prefix_router"), ROUTES)?.account("shop", "").tables(&format!(
+            "[[gsm]]\nname = \"home\"\nlisten = \"{gsup}\"\nhlr = \"{}\"\nctrl = \"{}\"\nservice-centre = \"{CENTRE}\"\n{keys}\n\
+             [home]\npeer = \"home\"\n",
+            towards_hlr.address(),
+            hlr.ctrl()
+        ));
+        let appliance = blueprint.start()?;
+        let component = stage.component("hlr_resolver")?;
+        let grants = json!({ "grants": { "hlr": true } });
+        let document = "valid = \"1h\"\nunknown-valid = \"1h\"\ntry-again = \"1s\"\n";
+        bind(&appliance, "resolver", "hlr-resolver", &component, document, &grants)?;
+        let component = stage.component("retry_ladder")?;
+        bind(&appliance, "delivery-policy", "retry-ladder", &component, HOURS, &json!({}))?;
+        let towards_us = Capture::of(Spoken::Gsup, gsup)?;
+        let msc = Msc::start(stage.folder(), "MSC-1", towards_us.address())?;
+        hlr.wait_until_connected("MSC-1")?;
+        let radio = Radio::connect(msc.sgs())?;
+        Ok(Self { radio, msc, appliance: Some(appliance), towards_us, towards_hlr, gsup, hlr, stage })
+    }
+
+    fn appliance(&self) -> Result<&Appliance> {
+        self.appliance.as_ref().context("the appliance does not run")
+    }
+
+    /// A phone that is on.
+    fn phone(&self, subscriber: (&str, &str)) -> Result<Phone> {
+        let phone = self.radio.phone(subscriber.0);
+        phone.attach().with_context(|| format!("{}\n{}", self.msc.log(), self.hlr.log()))?;
+        Ok(phone)
+    }
+
+    /// The shop, bound.
+    fn shop(&self) -> Result<Peer> {
+        let port = self.appliance()?.smpp().port();
+        let options = json!({ "port": port, "system_id": "shop", "password": PASSWORD });
+        let mut shop = Peer::python("esme.py", &options)?;
+        assert_eq!(shop.expect("bound")?["status"], 0);
+        Ok(shop)
+    }
+
+    /// Waits until a message is in this state; gives its trace.
+    fn in_state(&self, id: &str, state: &str) -> Result<Value> {
+        self.appliance()?.wait_until(PATIENCE, &format!("/v1/messages/{id}"), |trace| trace["state"] == state)
+    }
+
+    /// SIGKILL, and the same again. Waits until the exchange has found back.
+    fn kill_the_appliance(&mut self) -> Result<()> {
+        let blueprint: Blueprint = self.appliance.take().context("the appliance does not run")?.kill()?;
+        self.appliance = Some(blueprint.start()?);
+        self.wait_until_connected()
+    }
+
+    fn wait_until_connected(&self) -> Result<()> {
+        self.appliance()?.wait_until(PATIENCE, "/v1/gsm", |networks| {
+            let connections = networks[0]["connections"].as_array();
+            connections
+                .is_some_and(|all| all.iter().any(|one| one["name"] == "MSC-1" && one["ready"] == true))
+        })?;
+        self.hlr.wait_until_connected("MSC-1")
+    }
+}
+
+/// Submits a text that is one message; gives its id.
+fn submit(shop: &mut Peer, to: (&str, &str), text: &str) -> Result<String> {
+    shop.tell(&json!({ "text": text, "from": SHOP, "to": to.1, "receipt": true, "tag": text }))?;
+    let answer = shop.expect_such("answer", |answer| answer["tag"] == text)?;
+    assert_eq!(answer["status"], 0, "{answer}");
+    Ok(answer["id"].as_str().context("no id")?.to_owned())
+}
+
+/// Waits for a message's receipt.
+fn delivered(shop: &mut Peer, id: &str) -> Result<()> {
+    let receipt = shop.expect_such("deliver", |deliver| deliver["receipted_message_id"] == id)?;
+    assert_eq!(receipt["message_state"], 2, "{receipt}");
+    Ok(())
+}
+
+fn texts(phone: &Phone, count: usize) -> Result<Vec<String>> {
+    (0..count).map(|_| text_of(&phone.next_mt()?.tpdu)).collect()
+}
+
+#[test]
+fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    let id = submit(&mut shop, ANNA, "good morning")?;
+    let came = anna.next_mt()?;
+    assert_eq!((text_of(&came.tpdu)?.as_str(), came.centre.as_str()), ("good morning", CENTRE));
+    delivered(&mut shop, &id)?;
+    let answer = anna.submit(CENTRE, &Submit::new(1, SHOP, "and to you").octets())?;
+    assert_eq!(answer, RpAnswer::Ok);
+    let came = shop.expect_such("deliver", |deliver| deliver["text"] == "and to you")?;
+    assert_eq!((&came["source"], &came["destination"]), (&json!(ANNA.1), &json!(SHOP)));
+
+    // 10: call barred
+    let answer = anna.submit(CENTRE, &Submit::new(2, "19005551234", "win").octets())?;
+    assert_eq!(answer, RpAnswer::Refused(10));
+
+    let fields = ["gsup.msg_type", "gsm_sms.sms_text", "gsup.sm_rp.cause"];
+    let seen = scene.towards_us.decode(scene.stage.folder(), "gsup && gsup.msg_type >= 36", &fields)?;
+    let row = |[kind, text, cause]: [&str; 3]| {
+        [kind, text, cause].map(|field| field.split_terminator(' ').map(|f| f.replace('_', " ")).collect::<Vec<_>>())
+    };
+    let wanted = [
+        ["40", "good_morning", ""],
+        ["42", "", ""],
+        ["36", "and_to_you", ""],
+        ["38", "", ""],
+        ["36", "win", ""],
+        ["37", "", "10"],
+    ];
+    for (seen, wanted) in seen.iter().zip(wanted) {
+        println!("{seen:?} {:?}", row(wanted));
+    }
+    let seen = scene.towards_hlr.decode(scene.stage.folder(), "gsup", &fields)?;
+    for row in &seen { println!("{row:?}"); }
+    println!("{:#}", scene.appliance()?.get("/v1/gsm")?);
+    Ok(())
+}
+
+/// Waits until a message waits for hours; so what brings it sooner is no timer of ours.
+fn waits_for_hours(scene: &Scene, id: &str) -> Result<()> {
+    let trace = scene.in_state(id, "deferred")?;
+    let why = trace["why_late"].as_str().context("no reason")?;
+    let due: u64 =
+        why.split_ascii_whitespace().filter_map(|word| word.parse().ok()).next_back().context("no time")?;
+    let accepted = trace["accepted_at"].as_u64().context("no time of acceptance")?;
+    assert!(due > accepted + 5 * 3_600_000, "{trace:#}");
+    Ok(())
+}
+
+#[test]
+fn a_phone_that_was_full_gets_its_message_when_it_has_room_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    anna.when_it_rings(Answer::Refused(22));
+    let id = submit(&mut shop, ANNA, "first")?;
+    let refused = anna.next_mt()?;
+    waits_for_hours(&scene, &id)?;
+    // The others of this subscriber burn no attempts.
+    let others = ["second", "third"].map(|text| submit(&mut shop, ANNA, text));
+    anna.when_it_rings(Answer::Taken);
+    assert_eq!((anna.memory_available()?, anna.waiting()), (RpAnswer::Ok, anna.waiting()));
+    let again = anna.next_mt()?;
+    assert_eq!(again.tpdu[1..], refused.tpdu[1..], "the same, service centre time included");
+    delivered(&mut shop, &id)?;
+    assert_eq!(texts(&anna, 2)?, ["second", "third"]);
+    for id in others {
+        delivered(&mut shop, &id?)?;
+    }
+    let trace = scene.appliance()?.get(&format!("/v1/messages/{id}"))?;
+    println!("{:#?}", steps(&trace));
+    Ok(())
+}
+
+#[test]
+fn a_phone_that_was_off_gets_its_messages_when_it_is_on_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let mut shop = scene.shop()?;
+    // Bert's was never on: no exchange knows him. Anna's was.
+    let anna = scene.phone(ANNA)?;
+    anna.detach()?;
+    let mut ids = Vec::new();
+    for (subscriber, text) in [(ANNA, "to anna"), (BERT, "to bert")] {
+        let id = submit(&mut shop, subscriber, text)?;
+        waits_for_hours(&scene, &id)?;
+        ids.push(id);
+    }
+    for (subscriber, text) in [(BERT, "to bert"), (ANNA, "to anna")] {
+        assert_eq!(texts(&scene.phone(subscriber)?, 1)?, [text]);
+    }
+    for id in &ids {
+        delivered(&mut shop, id)?;
+    }
+    Ok(())
+}
+
+/// osmo-msc 1.9.0 says nothing when nobody answers its paging: the guard ends the attempt.
+#[test]
+fn what_paging_did_not_find_comes_with_the_next_location_update_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set("guard = \"12s\"")?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    anna.when_paged(Paging::NotHeard);
+    let id = submit(&mut shop, ANNA, "are you there?")?;
+    anna.next_paging()?;
+    waits_for_hours(&scene, &id)?;
+    assert_eq!(anna.waiting(), 0);
+    anna.when_paged(Paging::Heard);
+    anna.attach()?;
+    assert_eq!(texts(&anna, 1)?, ["are you there?"]);
+    delivered(&mut shop, &id)?;
+    assert_eq!(scene.appliance()?.get("/v1/gsm")?[0]["mt"]["unanswered"], 1);
+    Ok(())
+}
+
+#[test]
+fn a_long_text_comes_in_its_parts_in_order_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let anna = scene.phone(ANNA)?;
+    let port = scene.appliance()?.smpp().port();
+    let mut shop =
+        Peer::node("esme.js", &json!({ "port": port, "system_id": "shop", "password": PASSWORD }))?;
+    assert_eq!(shop.expect("bound")?["status"], 0);
+    let text: String = (0..100).map(|number| format!("word{number} ")).collect();
+    // All of it in one message: it is we who make parts of it.
+    shop.tell(&json!({ "submit": {
+        "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
+        "dest_addr_ton": 1, "dest_addr_npi": 1, "registered_delivery": 1,
+        "message_payload": { "hex": hex(text.as_bytes()) } } }))?;
+    let answer = shop.expect("answer")?;
+    assert_eq!(answer["status"], 0, "{answer}");
+    let parts: Vec<_> = (0..5).map(|_| anna.next_mt()).collect::<Result<_>>()?;
+    let joined: Result<String> = parts.iter().map(|part| text_of(&part.tpdu)).collect();
+    assert_eq!(joined?, text);
+    delivered(&mut shop, answer["id"].as_str().context("no id")?)?;
+    let fields = ["gsup.sm_rp.mms", "gsm_sms.tp-mms", "gsm_sms.udh.mm.msg_parts", "gsm_sms.udh.mm.msg_part"];
+    let seen = scene.towards_us.decode(scene.stage.folder(), "gsup.msg_type == 40", &fields)?;
+    for row in &seen {
+        println!("{row:?}");
+    }
+    assert_eq!(seen.len(), 5);
+    Ok(())
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+#[test]
+fn messages_of_one_sender_keep_their_order_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    let wanted: Vec<_> = (0..20).map(|number| format!("message {number}")).collect();
+    for text in &wanted {
+        shop.tell(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
+    }
+    assert_eq!(texts(&anna, 20)?, wanted);
+    Ok(())
+}
+
+#[test]
+fn a_phone_is_told_what_became_of_its_message_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let (anna, bert) = (scene.phone(ANNA)?, scene.phone(BERT)?);
+    let submit = Submit { report: true, ..Submit::new(77, BERT.1, "are you awake?") };
+    assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Ok);
+    assert_eq!(texts(&bert, 1)?, ["are you awake?"]);
+    assert_eq!(report_of(&anna.next_mt()?.tpdu)?, (77, 0));
+    Ok(())
+}
+
+/// As phones do whose answer was lost: the same once more.
+#[test]
+fn what_a_phone_repeats_goes_out_once_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    let once = Submit::new(5, SHOP, "once").octets();
+    for _ in 0..2 {
+        assert_eq!(anna.submit(CENTRE, &once)?, RpAnswer::Ok);
+    }
+    assert_eq!(anna.submit(CENTRE, &Submit::new(6, SHOP, "after it").octets())?, RpAnswer::Ok);
+    assert_eq!(shop.expect("deliver")?["text"], "once");
+    assert_eq!(shop.expect("deliver")?["text"], "after it");
+    assert_eq!(scene.appliance()?.get("/v1/gsm")?[0]["mo"]["repeated"], 1);
+    Ok(())
+}
+
+#[test]
+fn what_waits_for_phones_outlives_a_kill_with_a_simulated_radio_side() -> Result<()> {
+    let mut scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    // One is with the phone, which has not said yes yet; three wait behind it; one waits for a phone that is off.
+    anna.when_it_rings(Answer::Nothing);
+    let first = submit(&mut shop, ANNA, "first")?;
+    let before = anna.next_mt()?;
+    let mut ids = vec![first];
+    for text in ["second", "third", "fourth"] {
+        ids.push(submit(&mut shop, ANNA, text)?);
+    }
+    let to_bert = submit(&mut shop, BERT, "to bert")?;
+    waits_for_hours(&scene, &to_bert)?;
+    ids.push(to_bert);
+    anna.when_it_rings(Answer::Taken);
+    scene.kill_the_appliance()?;
+    let mut shop = scene.shop()?;
+    let again = anna.next_mt()?;
+    assert_eq!(
+        again.tpdu[1..],
+        before.tpdu[1..],
+        "what is in doubt comes as it was, service centre time included"
+    );
+    assert_eq!(texts(&anna, 3)?, ["second", "third", "fourth"]);
+    let bert = scene.phone(BERT)?;
+    assert_eq!(texts(&bert, 1)?, ["to bert"]);
+    for id in &ids {
+        delivered(&mut shop, id)?;
+    }
+    assert_eq!((anna.waiting(), bert.waiting()), (0, 0));
+    Ok(())
+}
+
+#[test]
+fn the_register_dies_and_comes_back_with_a_simulated_radio_side() -> Result<()> {
+    let mut scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    scene.hlr.kill()?;
+    let to_anna = submit(&mut shop, ANNA, "to anna")?;
+    let to_bert = submit(&mut shop, BERT, "to bert")?;
+    scene.in_state(&to_bert, "resolving")?;
+    scene.hlr.start_again()?;
+    scene.wait_until_connected()?;
+    assert_eq!(texts(&anna, 1)?, ["to anna"]);
+    delivered(&mut shop, &to_anna)?;
+    assert_eq!(texts(&scene.phone(BERT)?, 1)?, ["to bert"]);
+    delivered(&mut shop, &to_bert)?;
+    Ok(())
+}
+
+#[test]
+fn a_subscriber_is_followed_from_one_exchange_to_another_with_a_simulated_radio_side() -> Result<()> {
+    let mut scene = Scene::set(PLAIN)?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    submit(&mut shop, ANNA, "here")?;
+    assert_eq!(texts(&anna, 1)?, ["here"]);
+    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.gsup)?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    let there = Radio::connect(other.sgs())?;
+    let moved = there.phone(ANNA.0);
+    moved.attach()?;
+    submit(&mut shop, ANNA, "there")?;
+    assert_eq!(texts(&moved, 1)?, ["there"]);
+    // The appliance learns anew where she is.
+    moved.when_it_rings(Answer::Refused(22));
+    submit(&mut shop, ANNA, "later")?;
+    moved.next_mt()?;
+    moved.when_it_rings(Answer::Taken);
+    scene.kill_the_appliance()?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    moved.memory_available()?;
+    assert_eq!(texts(&moved, 1)?, ["later"]);
+    let mut shop = scene.shop()?;
+    submit(&mut shop, ANNA, "still there")?;
+    assert_eq!(texts(&moved, 1)?, ["still there"]);
+    assert_eq!(anna.waiting(), 0);
+    Ok(())
+}
+
+#[test]
+fn an_unknown_number_fails_and_one_that_was_given_to_somebody_else_does_not_with_a_simulated_radio_side()
+-> Result<()> {
+    let scene = Scene::set(PLAIN)?;
+    let mut shop = scene.shop()?;
+    let nobody = submit(&mut shop, ("", "16195550199"), "hello?")?;
+    let receipt =
+        shop.expect_such("deliver", |deliver| deliver["receipted_message_id"] == nobody.as_str())?;
+    assert_eq!(receipt["message_state"], 5, "{receipt}");
+    let anna = scene.phone(ANNA)?;
+    submit(&mut shop, ANNA, "the old one")?;
+    assert_eq!(texts(&anna, 1)?, ["the old one"]);
+    // A new SIM card under the same number, while our answer of before still holds.
+    let new = ("001010000000003", ANNA.1);
+    anna.detach()?;
+    scene.hlr.remove(ANNA.0)?;
+    scene.hlr.subscriber(new.0, new.1)?;
+    let phone = scene.phone(new)?;
+    submit(&mut shop, ANNA, "the new one")?;
+    assert_eq!(texts(&phone, 1)?, ["the new one"]);
+    Ok(())
+}
+
+/// The number plan that we ship: what is dialled gets its one form.
+#[test]
+fn numbers_are_dialled_as_people_do_with_a_simulated_radio_side() -> Result<()> {
+    let plans = xtask::house::root().join("policies/numbering.toml");
+    let scene = Scene::set(&format!("number-plan = \"nanp\"\n[numbering]\ndocument = {plans:?}"))?;
+    let (anna, bert) = (scene.phone(ANNA)?, scene.phone(BERT)?);
+    // 0x81: type unknown, 0xa1: national, 0x91: international
+    let dialled = [
+        (0x91, BERT.1),
+        (0x81, BERT.1),
+        (0xa1, "6195550102"),
+        (0x81, "6195550102"),
+        (0x81, "5550102"),
+        (0x81, "0102"),
+    ];
+    for (reference, (kind, digits)) in (10..).zip(dialled) {
+        let submit = Submit { to: (kind, digits.to_owned()), ..Submit::new(reference, "", digits) };
+        assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Ok, "{digits}");
+        assert_eq!(texts(&bert, 1)?, [digits]);
+    }
+    let submit = Submit { to: (0x81, "123456".to_owned()), ..Submit::new(30, "", "no number") };
+    assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Refused(1));
+    Ok(())
+}
