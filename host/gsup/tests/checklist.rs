@@ -284,6 +284,36 @@ fn a_proxy_leaves_another_service_centre_its_answers() {
 }
 
 #[test]
+fn a_proxy_knows_its_owner_s_marks() {
+    let mut between = Between::new();
+    let answer = |name: &'static str| {
+        message(MessageType::MT_FORWARD_SM_RESULT).with_reference(0).with_destination_name(&self::name(name))
+    };
+    for ours in ["SMSC-1", "SMSC-1#", "SMSC-1#0000002a"] {
+        assert!(between.msc(frame(&answer(ours))).is_empty(), "{ours}");
+        assert_eq!(between.events(), [proxy::Event::Sms(answer(ours))]);
+    }
+    for theirs in ["SMSC-10", "SMSC", "SMSC-2#1"] {
+        assert_eq!(between.msc(frame(&answer(theirs))), frame(&answer(theirs)));
+    }
+    assert_eq!(between.events(), []);
+}
+
+#[test]
+fn a_proxy_counts_what_it_passes_on() {
+    let mut between = Between::new();
+    let passes = [frame(&message(MessageType::SEND_AUTH_INFO_REQUEST)), ccm(&Ccm::Ping)].concat();
+    between.msc([&passes[..], &frame(&message(MessageType::MO_FORWARD_SM_REQUEST))].concat());
+    between.hlr(&passes);
+    assert_eq!(between.0.passed(), 4);
+    // What is ours is not passed on, unless it turns out to be somebody else's.
+    between.0.inject_to_msc(&mt(1));
+    assert_eq!(between.0.passed(), 4);
+    between.msc(frame(&message(MessageType::MT_FORWARD_SM_RESULT).with_destination_name(&name("SMSC-2"))));
+    assert_eq!(between.0.passed(), 5);
+}
+
+#[test]
 fn a_proxy_learns_who_is_here() {
     let mut between = Between::new();
     let request =

@@ -93,10 +93,21 @@ impl Probe {
 
     /// Submits the message of this number; gives its id, or the status of the refusal.
     pub fn submit(&mut self, number: u64) -> Result<Result<String, u32>> {
-        self.sequence += 1;
         let mut out = Vec::new();
-        self.template.write(self.sequence, number, &mut out);
-        self.socket.write_all(&out)?;
+        self.template.write(self.sequence + 1, number, &mut out);
+        self.submitted(&out)
+    }
+
+    /// The same, to a destination that ends in these digits.
+    pub fn submit_to(&mut self, digits: u64, number: u64) -> Result<Result<String, u32>> {
+        let mut out = Vec::new();
+        self.template.write_to(self.sequence + 1, digits, number, &mut out);
+        self.submitted(&out)
+    }
+
+    fn submitted(&mut self, out: &[u8]) -> Result<Result<String, u32>> {
+        self.sequence += 1;
+        self.socket.write_all(out)?;
         let (status, body) = self.answer(wire::SUBMIT_SM)?;
         if status != 0 {
             return Ok(Err(status));

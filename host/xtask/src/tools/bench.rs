@@ -247,8 +247,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(Room::Archive(options)) = &options.room {
         return super::archive_bench::run(options);
     }
-    if let Some(Room::Gsm(options)) = &options.room {
-        return super::gsm_bench::run(options);
+    if let Some(Room::Gsm(gsm)) = &options.room {
+        return super::gsm_bench::run(gsm, options.binary.as_deref());
     }
     if let Some(Room::Hooks(options)) = &options.room {
         return super::hooks_bench::run(options);

@@ -28,9 +28,6 @@ pub(crate) struct Options {
     /// Only this part: messages or passing.
     #[arg(long)]
     only: Option<String>,
-    /// A daemon that is built already, instead of building one.
-    #[arg(long)]
-    binary: Option<std::path::PathBuf>,
 }
 
 impl Options {
@@ -44,8 +41,8 @@ const PREFIX: &str = "1";
 const ROUTES: &str = "[default]\nhome = true\nnote = \"everybody is at home\"\n";
 const PATIENCE: Duration = Duration::from_secs(300);
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = Place::prepare("bench-gsm-", options.binary.as_deref())?;
+pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
+    let place = Place::prepare("bench-gsm-", binary)?;
     println!(
         "bench gsm: {} processors, shared by the appliance, the source, the MSC and the HLR",
         std::thread::available_parallelism()?

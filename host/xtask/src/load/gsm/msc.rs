@@ -130,6 +130,7 @@ impl StandInMsc {
 
     /// Waits until so many short messages have been taken.
     pub fn wait_for_taken(&self, count: usize, time: Duration) -> Result<()> {
+        // Most of the time the first is enough to see that it is not so yet.
         self.wait(time, |report| report.arrivals.len() >= count && report.taken() >= count)
             .with_context(|| format!("{count} taken short messages"))
     }
