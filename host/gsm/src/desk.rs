@@ -388,10 +388,15 @@ impl Desk {
 
     fn attached(&mut self, conn: ConnId, imsi: Imsi) {
         self.shared.counts.attached.fetch_add(1, Relaxed);
-        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
-            self.shared.subscribers.at(&imsi, name);
-        }
+        self.seen_at(conn, &imsi);
         self.reachable(imsi);
+    }
+
+    /// A subscriber has been heard of by this connection.
+    fn seen_at(&self, conn: ConnId, imsi: &Imsi) {
+        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
+            self.shared.subscribers.at(imsi, name);
+        }
     }
 
     fn reachable(&mut self, imsi: Imsi) {
@@ -406,6 +411,7 @@ impl Desk {
             }
             MessageType::MO_FORWARD_SM_REQUEST => {
                 self.shared.counts.mo.fetch_add(1, Relaxed);
+                self.seen_at(conn, &message.imsi);
                 if self.link.is_some() {
                     self.submission(conn, message);
                 } else {
@@ -414,6 +420,7 @@ impl Desk {
             }
             MessageType::READY_FOR_SM_REQUEST => {
                 self.shared.counts.ready_for_sm.fetch_add(1, Relaxed);
+                self.seen_at(conn, &message.imsi);
                 // It has been answered: by the HLR, or by us where we stand before it.
                 self.reachable(message.imsi);
             }
