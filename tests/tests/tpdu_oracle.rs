@@ -174,6 +174,7 @@ struct Expected {
 }
 
 impl Expected {
+    #[allow(clippy::needless_pass_by_value, reason = "numbers, most of them")]
     fn add(&mut self, name: &'static str, value: impl ToString) {
         self.fields.entry(name).or_default().push(value.to_string());
     }

@@ -10,11 +10,32 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+/// On which side of a message a number is looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// On either.
+    #[default]
+    Either,
+    /// As the addressee only.
+    Destination,
+}
+
+impl Side {
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Either => &["destination", "source"],
+            Self::Destination => &["destination"],
+        }
+    }
+}
+
 /// Which messages are asked for; all conditions must hold, and an empty filter matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Filter {
     /// Source or destination is this number or name, with or without a leading plus.
     pub number: Option<String>,
+    /// On which side the number must be.
+    pub side: Side,
     /// The customer of the house.
     pub account: Option<String>,
     /// The gateway.
@@ -41,6 +62,20 @@ pub struct Wanted {
 /// Where a page ended. A text for whoever pages; not meant to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor(i64);
+
+impl Cursor {
+    /// Goes on with what is older than this message.
+    #[must_use]
+    pub fn before(id: MessageId) -> Self {
+        Self(i64::try_from(id.0).unwrap_or(i64::MAX))
+    }
+
+    /// The message that what follows is older than.
+    #[must_use]
+    pub fn id(self) -> MessageId {
+        MessageId(u64::try_from(self.0).unwrap_or(0))
+    }
+}
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -242,7 +277,7 @@ async fn ids_of(
     let bare = storable(number.strip_prefix('+').unwrap_or(number).as_bytes());
     let forms = [format!("+{bare}"), bare];
     let mut ids = Vec::new();
-    for column in ["destination", "source"] {
+    for column in filter.side.columns() {
         for form in &forms {
             let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
             // The planner's figures may be old, and an index on ids with a filter is the wrong way to a rare number.

@@ -40,7 +40,7 @@ pub use archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking, Price
 pub use decision::Decoder;
 pub use error::{ArchiveError, BoxError};
 pub use export::{Export, Format};
-pub use history::{Cursor, Filter, Page, Wanted};
+pub use history::{Cursor, Filter, Page, Side, Wanted};
 pub use latency::Latency;
 pub use pump::{Pump, RunningPump};
 pub use record::{Record, RecordPrice};

@@ -1,5 +1,4 @@
 use crate::accounts::{Account, Accounts};
-use crate::desk::Desk;
 use crate::inbox::Inbox;
 use crate::item;
 use crate::options::{AccountOptions, BusinessOptions};
@@ -8,7 +7,7 @@ use crate::push::{self, PushError, Pusher};
 use crate::state::AccountState;
 use crate::submission;
 use axum::Router;
-use doors::{Core, Guard, Hub, Routing, Verifier};
+use doors::{Core, Desk, Guard, Hub, Routing, Verifier};
 use engine::{Answer, Event};
 use model::{Message, MessageId, Refusal, SubmissionKey, Timestamp};
 use parking_lot::Mutex;
@@ -164,7 +163,8 @@ fn wall() -> Timestamp {
 
 impl Shared {
     async fn ask(&self, event: impl FnOnce(engine::ReplyTo) -> Event) -> Result<Answer, Problem> {
-        self.desk.ask(&*self.core, self.options.patience, event).await
+        let answer = self.desk.ask(&*self.core, self.options.patience, event).await;
+        answer.map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))
     }
 
     /// Submits messages: all are well-formed, or none is taken. One result a number, in their order.

@@ -1,8 +1,8 @@
 //! Replies and reports as business systems see them, whether they are pushed or fetched.
 
-use crate::text;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use doors::text;
 use model::{Kind, Message, ReceiptState, ReceiptText, Timestamp};
 use serde_json::{Map, Value, json};
 use sgip::Fields;

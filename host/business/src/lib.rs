@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
-mod desk;
 mod door;
 mod inbox;
 mod item;
@@ -22,7 +21,6 @@ mod push;
 mod request;
 mod state;
 mod submission;
-mod text;
 mod xmlrpc;
 
 pub use door::Business;

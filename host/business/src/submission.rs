@@ -3,8 +3,8 @@
 use crate::options::AccountOptions;
 use crate::problem::{Kind, Problem, Wrong};
 use crate::request::{Item, SgipItem};
-use crate::text::{self, Coding};
 use bytes::{Bytes, BytesMut};
+use doors::text::{self, Coding};
 use model::{
     Address, DecidedBy, Kind as MessageKind, Message, MessageId, Priority, ReceiptRequest, RejectReason,
     Routed, Text, Timestamp, Verdict,

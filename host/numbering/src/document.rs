@@ -158,6 +158,7 @@ fn of_root(root: DeTable<'_>, problems: &mut Problems) -> Option<Plans> {
     }
     if plans.is_empty() {
         problems.add(0, "", "there is no plan; write [plan.NAME] with `country-code` and `national-numbers`");
+        return None;
     }
     let default = match default {
         Some((_, name)) if plans.contains_key(&name) => name,

@@ -67,13 +67,21 @@ impl<T: Clone + PartialEq> Ranges<T> {
     /// # Errors
     /// As [`Self::add`].
     pub(crate) fn add_apart(&mut self, written: Written, value: &T, line: usize) -> Result<(), String> {
-        let mut others = self.single.iter().map(|(digits, entry)| (written.fits(digits), entry)).chain(
-            self.wide
+        let only = written.patterns.first().filter(|_| written.size == 1).and_then(Pattern::only);
+        let single = match &only {
+            // Looking through all of them for each of many would take too long.
+            Some(digits) => self.single.get(digits).filter(|entry| entry.value != *value),
+            None => self
+                .single
                 .iter()
-                .map(|(other, entry)| (written.patterns.iter().any(|own| own.meets(other)), entry)),
-        );
-        match others.find(|(meets, entry)| *meets && entry.value != *value) {
-            Some((_, other)) => Err(twice(other.line)),
+                .find(|(digits, entry)| entry.value != *value && written.fits(digits))
+                .map(|(_, entry)| entry),
+        };
+        let wide = self.wide.iter().find(|(other, entry)| {
+            entry.value != *value && written.patterns.iter().any(|own| own.meets(other))
+        });
+        match single.or(wide.map(|(_, entry)| entry)) {
+            Some(other) => Err(twice(other.line)),
             None => self.add(written, value, line),
         }
     }

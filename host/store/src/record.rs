@@ -4,9 +4,9 @@ use crate::cursor::{Cursor, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId, PeerId,
-    PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, Step,
-    StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
+    PeerId, PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed,
+    Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -126,6 +126,19 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     if let Some(seen) = seen {
         put_long(out, seen);
     }
+}
+
+/// Sender and addressee of a message's record, without the rest of it; `None` for a receipt of ours.
+pub(crate) fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if !is_known(cursor.u8()?) {
+        return Err(cursor.damaged("an unknown format"));
+    }
+    let flags = cursor.u8()?;
+    let scheduled = if flags & 1 << 4 != 0 { 8 } else { 0 };
+    cursor.take(4 + 5 + 8 + 8 + scheduled)?;
+    let (source, destination) = (cursor.address()?, cursor.address()?);
+    Ok((flags & 1 == 0).then_some((source, destination)))
 }
 
 fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {

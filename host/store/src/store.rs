@@ -2,7 +2,7 @@ use crate::cursor::put_short;
 use crate::record::{self, Decoder};
 use crate::{RecordError, StoreError, ledger, money};
 use engine::{Batch, OperationRecord, Progress};
-use model::{Directory, Final, Message, MessageId, PeerId, Timestamp};
+use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -300,6 +300,74 @@ impl Store {
             }
         }
         Ok(found)
+    }
+
+    /// The newest messages with ids below `before`, waiting and finished ones, by falling id: at most `most`. Receipts of
+    /// ours are left out.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<Found>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let mut waiting = messages.range(..before.0)?.rev().peekable();
+        let mut ended = finished.range(..before.0)?.rev().peekable();
+        let mut decoder = Decoder::new();
+        let mut found = Vec::new();
+        let id = |row: Option<&Result<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>), _>>| {
+            // What cannot be read is taken next, and told.
+            row.map(|row: &Result<_, redb::StorageError>| row.as_ref().map_or(u64::MAX, |(id, _)| id.value()))
+        };
+        while found.len() < most {
+            let (first, second) = (id(waiting.peek()), id(ended.peek()));
+            if first.is_none() && second.is_none() {
+                break;
+            }
+            if first > second {
+                let Some(row) = waiting.next().transpose()? else { break };
+                let id = MessageId(row.0.value());
+                let (message, _) = decoder.message(id, row.1.value()).map_err(damaged("messages", id.0))?;
+                if message.kind == Kind::Text {
+                    found.push(Found::Waiting(message, None));
+                }
+            } else {
+                let Some(row) = ended.next().transpose()? else { break };
+                found.push(decode_finished(&mut decoder, MessageId(row.0.value()), row.1.value())?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The oldest message that is here, waiting or finished.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn oldest(&self) -> Result<Option<MessageId>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let first = messages.first()?.map(|(id, _)| id.value());
+        let other = finished.first()?.map(|(id, _)| id.value());
+        Ok(first.into_iter().chain(other).min().map(MessageId))
+    }
+
+    /// Tells `each` the sender and the addressee of every message that is here, waiting or finished, by no more than a
+    /// glance at each record. Receipts of ours are left out.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn parties(&self, mut each: impl FnMut(MessageId, &Address, &Address)) -> Result<(), StoreError> {
+        let transaction = self.database.begin_read()?;
+        for (table, name) in [(MESSAGES, "messages"), (FINISHED, "finished")] {
+            for row in transaction.open_table(table)?.iter()? {
+                let (id, value) = row?;
+                let id = MessageId(id.value());
+                let parties = record::decode_parties(value.value()).map_err(damaged(name, id.0))?;
+                if let Some((source, destination)) = parties {
+                    each(id, &source, &destination);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Removes finished messages that ended before `before`, oldest ids first, at most `most` of them. Stops at the

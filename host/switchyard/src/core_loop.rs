@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
 use model::{MessageId, Moment, Now, Refusal, Timestamp};
+use shell::Watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -144,6 +145,7 @@ pub(crate) fn start(
     hub: Arc<Hub>,
     questions: Questions,
     history: Option<History>,
+    watch: Arc<Watch>,
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
@@ -154,6 +156,7 @@ pub(crate) fn start(
         hub: hub.clone(),
         reads,
         questions,
+        watch,
         input: handle.input.clone(),
         counts: handle.counts.clone(),
     };
@@ -236,6 +239,7 @@ struct Committer {
     hub: Arc<Hub>,
     reads: Sender<Command>,
     questions: Questions,
+    watch: Arc<Watch>,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
 }
@@ -257,6 +261,8 @@ impl Committer {
                     }
                     Err(error) => fail_stop(&error),
                 }
+                // Before anybody is told: who was told finds what was told.
+                self.watch.observe(&batch);
             }
             for other in self.hub.dispatch(commands) {
                 if let Some(other) = self.questions.take(other) {

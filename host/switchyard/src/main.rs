@@ -1,4 +1,4 @@
-//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `plugin`.
+//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`.
 
 mod appliance;
 mod archiving;
@@ -9,6 +9,7 @@ mod ledger;
 mod opt_out;
 mod plugins;
 mod questions;
+mod reading;
 mod records;
 mod replays;
 mod routing;
@@ -46,6 +47,8 @@ enum Task {
     },
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
+    /// Send texts and read them, on the command line of the appliance's machine or over ssh.
+    Sms(shell::Command),
     /// Write, build, test and sign plugins, and bring them to an appliance.
     #[command(subcommand)]
     Plugin(workbench::Command),
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Task::Sms(command) => command.run(),
         Task::Plugin(command) => command.run(),
         Task::HashPassword => match hash_password() {
             Ok(hash) => {

@@ -6,7 +6,7 @@ use crate::archiving::History;
 use crate::core_loop;
 use admin::metrics::{self, Page};
 use admin::{Export, Kind, Problem};
-use archive::{ArchiveError, Cursor, Direction, Filter, Format, Period, Span, Wanted};
+use archive::{ArchiveError, Cursor, Direction, Filter, Format, Period, Side, Span, Wanted};
 use engine::{Answer, Event};
 use model::{AddressBytes, Final, FinalState, Message, MessageId, Refusal, Timestamp};
 use serde::Deserialize;
@@ -67,6 +67,7 @@ impl<'a> Query<'a> {
         })?;
         Ok(Filter {
             number: self.text("number").map(str::to_owned),
+            side: Side::Either,
             account: self.text("account").map(str::to_owned),
             peer: self.text("peer").map(str::to_owned),
             state,

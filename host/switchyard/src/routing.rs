@@ -4,8 +4,9 @@ use crate::core_loop::wall;
 use arc_swap::ArcSwap;
 use doors::Routing;
 use hooks::Hooks;
-use model::{DecidedBy, Directory, Leg, Message, PeerId, RejectReason, Routed, Verdict};
+use model::{Address, DecidedBy, Directory, Leg, Message, PeerId, RejectReason, Routed, Verdict};
 use numbering::{Called, Plan, Target};
+use shell::{Number, Numbering, ShellOptions};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -27,8 +28,50 @@ pub(crate) struct HouseRouting {
     pub(crate) home: Option<PeerId>,
     /// Names of peers, for the plan.
     pub(crate) directory: Arc<ArcSwap<Directory>>,
+    /// Numbers that are read on the command line.
+    pub(crate) inboxes: Option<Inboxes>,
     /// Those whose messages are priced: what comes from the network is paid for by whoever is called, if at all.
     pub(crate) accounts: HashSet<PeerId>,
+}
+
+/// Numbers of which messages go to the shell's inbox, whatever routers would say.
+pub(crate) struct Inboxes {
+    /// The shell.
+    peer: PeerId,
+    /// Their digits.
+    numbers: HashSet<Vec<u8>>,
+    by: Arc<DecidedBy>,
+}
+
+impl Inboxes {
+    pub(crate) fn new(options: &ShellOptions) -> Self {
+        let numbers = options.inboxes().iter().map(|number| number.digits().to_vec()).collect();
+        let by = Arc::new(DecidedBy { plugin: "house".to_owned(), version: String::new() });
+        Self { peer: options.peer, numbers, by }
+    }
+
+    fn route(&self, message: &Message) -> Option<Routed> {
+        let digits = Number::digits_of(&message.destination)?;
+        self.numbers.contains(digits).then(|| Routed {
+            note: Some("the number has an inbox on the command line".into()),
+            ..Routed::new(Verdict::Forward(vec![Leg::to(self.peer)]), self.by.clone())
+        })
+    }
+}
+
+/// What subscribers type on the command line, read as their phones' numbers are.
+pub(crate) struct ByPlan(pub(crate) Plan);
+
+impl Numbering for ByPlan {
+    fn read(&self, typed: &str, caller: &Number) -> Result<Address, String> {
+        let bare: String =
+            typed.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '/')).collect();
+        let caller = std::str::from_utf8(caller.digits()).ok();
+        match self.0.normalise(&Called::typed(&bare), caller) {
+            Ok(number) => Ok(number.address()),
+            Err(refused) => Err(format!("{typed:?}: {refused}")),
+        }
+    }
 }
 
 impl HouseRouting {
@@ -53,8 +96,16 @@ impl HouseRouting {
         Some(Routed::new(Verdict::Forward(vec![leg]), by).because(number.rule))
     }
 
+    /// Where a message goes without any router being asked.
+    fn to_inbox(&self, message: &Message) -> Option<Routed> {
+        self.inboxes.as_ref()?.route(message)
+    }
+
     /// The house's rules on a verdict of the routers'.
     pub(crate) fn settle(&self, message: &Message, mut routed: Routed) -> Routed {
+        if let Some(routed) = self.to_inbox(message) {
+            return routed;
+        }
         if let Verdict::Forward(legs) = &mut routed.verdict {
             // From one subscriber of a network to another is no way back.
             legs.retain(|leg| leg.resolve || leg.peer != message.origin);
@@ -76,12 +127,14 @@ impl HouseRouting {
 impl Routing for HouseRouting {
     fn route(&self, message: &Message) -> Routed {
         let now = wall();
-        let routed = match (&self.constant, self.by_plan(message)) {
-            (Some(routed), _) => routed.clone(),
-            (None, Some(routed)) => routed,
-            (None, None) => self.hooks.route(message, now),
-        };
-        let mut routed = self.settle(message, routed);
+        let mut routed = self.to_inbox(message).unwrap_or_else(|| {
+            let routed = match (&self.constant, self.by_plan(message)) {
+                (Some(routed), _) => routed.clone(),
+                (None, Some(routed)) => routed,
+                (None, None) => self.hooks.route(message, now),
+            };
+            self.settle(message, routed)
+        });
         if self.accounts.contains(&message.origin) {
             self.hooks.price(message, &mut routed, now);
         }

@@ -7,8 +7,9 @@ use crate::config::plugins::HookSeed;
 use crate::core_loop::{self, CoreHandle, wall};
 use crate::opt_out::{Listening, OptOut};
 use crate::questions::Questions;
+use crate::reading::Reading;
 use crate::replays::Replays;
-use crate::routing::HouseRouting;
+use crate::routing::{ByPlan, HouseRouting, Inboxes};
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
@@ -23,6 +24,7 @@ use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, Powers};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
+use shell::{AsTyped, Numbering, Ports, Shell, Watch};
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,10 +68,13 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         ..LinksOptions::default()
     };
     let accounts = routing.accounts.clone();
+    // The shell's users are subscribers: their STOP counts.
+    let mut submitters = accounts.clone();
+    submitters.retain(|peer| config.shell.as_ref().is_none_or(|shell| shell.options.peer != *peer));
     let doors_core: Arc<dyn Core> = Arc::new(Listening {
         core: core.clone(),
         opt_out: OptOut::new(&config.opt_out),
-        accounts: accounts.clone(),
+        accounts: submitters,
     });
     let links = Links::new(options, doors_core.clone(), routing.clone())
         .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
@@ -83,12 +88,12 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         runtime: runtime.handle().clone(),
         directory: directory.clone(),
     });
-    let gsm_core = doors_core.clone();
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|door| door.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(options, doors_core, routing.clone(), links.hub())?)
+        Arc::new(Business::new(options, doors_core.clone(), routing.clone(), links.hub())?)
     };
+    let watch = Arc::new(Watch::new(store.clone()));
     let pump = match &archive {
         Some(archive) => {
             let source = Finished {
@@ -122,7 +127,16 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         binding: Mutex::new(()),
     });
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
-    let threads = core_loop::start(seed, engine, first, store.clone(), links.hub(), questions, history)?;
+    let threads = core_loop::start(
+        seed,
+        engine,
+        first,
+        store.clone(),
+        links.hub(),
+        questions,
+        history.clone(),
+        watch.clone(),
+    )?;
     let keeper = Housekeeper {
         core: core.clone(),
         store: store.clone(),
@@ -136,9 +150,30 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
 
+    let shell = match &config.shell {
+        Some(door) => {
+            let _inside = runtime.enter();
+            let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name()));
+            let numbering: Arc<dyn Numbering> = match plan {
+                Some(plan) => Arc::new(ByPlan(plan.clone())),
+                None => Arc::new(AsTyped),
+            };
+            let ports = Ports {
+                core: doors_core.clone(),
+                routing: routing.clone(),
+                hub: links.hub(),
+                store: store.clone(),
+                watch,
+                records: Arc::new(Reading { core: core.clone(), history }),
+                numbering,
+            };
+            Some(Shell::open(door.options.clone(), ports)?)
+        }
+        None => None,
+    };
     let ran = runtime.block_on(async {
         for network in &networks {
-            network.start(gsm_core.clone(), routing.clone(), links.hub()).await?;
+            network.start(doors_core.clone(), routing.clone(), links.hub()).await?;
         }
         run(&config, &links, &business, &appliance).await
     });
@@ -151,8 +186,13 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 network.shutdown(config.drain).await;
             }
         };
-        let (left, (), ()) =
-            tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain), networks);
+        let shell = async {
+            if let Some(shell) = &shell {
+                shell.shutdown(config.drain).await;
+            }
+        };
+        let (left, (), (), ()) =
+            tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain), networks, shell);
         left
     });
     let pump = appliance.pump.lock().take();
@@ -239,6 +279,7 @@ fn recover(
     let now = core.clock.now();
     let queues = config.accounts.iter().map(|account| &account.queue);
     let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
+    let queues = queues.chain(config.shell.iter().map(|shell| &shell.queue));
     let queues = queues.chain(config.gateways.iter().map(|gateway| &gateway.queue));
     for queue in queues.chain(config.networks.iter().map(|network| &network.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
@@ -290,10 +331,13 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
     if constant.is_none() && !hooks.is_bound(Hook::Router) {
         tracing::warn!("no router is bound: every submission is refused until one is activated");
     }
-    let accounts = config.accounts.iter().map(|account| account.links.peer).collect();
+    let shell = config.shell.as_ref().map(|shell| &shell.options);
+    let accounts = config.accounts.iter().map(|account| account.links.peer);
+    let accounts = accounts.chain(shell.map(|shell| shell.peer)).collect();
     let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
     let directory = directory.clone();
-    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, accounts })
+    let inboxes = shell.map(Inboxes::new);
+    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, inboxes, accounts })
 }
 
 /// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.

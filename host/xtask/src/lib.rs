@@ -6,4 +6,5 @@ pub mod database;
 pub mod guest;
 pub mod house;
 pub mod load;
+pub mod osmocom;
 pub mod sample;

@@ -47,6 +47,7 @@ fn main() -> anyhow::Result<()> {
             }
             println!("plugins: in {}", folder.display());
         }
+        Task::Demo(options) if options.gsm => tools::demo_gsm::run(&options)?,
         Task::Demo(options) if options.sgip => tools::demo_sgip::run(&options)?,
         Task::Demo(options) => tools::demo::run(&options)?,
         Task::Setup => tools::setup::run()?,

@@ -1,15 +1,17 @@
-//! Any text as the policy document of one of the default plugins: refused with words, or sane, also when it is asked.
+//! Any text as the policy document of one of the default plugins, or as a document of number plans: refused with words, or sane,
+//! also when it is asked.
 //!
-//! The first octet says of which plugin. What follows a record separator is what a sane document is asked about: a number, a
+//! The first octet says which, from `1`. What follows a record separator is what a sane document is asked about: a number, a
 //! peer, a row of a table or a reply.
 #![no_main]
 
 use fraud_guard_policy as fraud_guard;
 use least_cost_policy as least_cost;
 use libfuzzer_sys::fuzz_target;
+use numbering::{Called, Kind, Plans, Target};
 use prefix_policy as prefix;
 use prepaid_policy as prepaid;
-use resolver_policy::{Answer, Resolution, http, is_imsi, table};
+use resolver_policy::{Answer, Resolution, hlr, http, is_imsi, table};
 use retry_ladder_policy as retry_ladder;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -24,14 +26,16 @@ fuzz_target!(|octets: &[u8]| {
     let Some((&which, text)) = octets.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let (document, asked) = text.split_once(SEPARATOR).unwrap_or((text, ""));
-    let read = match which % 7 {
+    let read = match which.wrapping_sub(b'1') % 9 {
         0 => prefix::Policy::parse(document).map(|policy| of_prefixes(&policy, asked)),
         1 => least_cost::Policy::parse(document).map(|policy| of_offers(&policy, asked)),
         2 => fraud_guard::Policy::parse(document).map(|policy| of_frauds(&policy, asked)),
         3 => prepaid::Policy::parse(document).map(|policy| of_tariffs(&policy, asked)),
         4 => retry_ladder::Policy::parse(document).map(|policy| of_retries(&policy, asked)),
         5 => table::Policy::parse(document).map(|policy| of_rows(&policy, asked)),
-        _ => http::Policy::parse(document).map(|policy| of_replies(&policy, asked)),
+        6 => http::Policy::parse(document).map(|policy| of_replies(&policy, asked)),
+        7 => hlr::Policy::parse(document).map(|policy| of_subscribers(&policy, asked)),
+        _ => Plans::parse(document).map(|plans| of_plans(&plans, asked)).map_err(|error| error.to_string()),
     };
     if let Err(refusal) = read {
         assert!(!refusal.is_empty());
@@ -228,6 +232,51 @@ fn of_replies(policy: &http::Policy, asked: &str) {
     }
     for status in [200, 204, 301, 404, 503] {
         of_resolution(&policy.reply(status, asked.as_bytes()));
+    }
+}
+
+fn of_subscribers(policy: &hlr::Policy, asked: &str) {
+    let (number, imsi) = asked.split_once(' ').unwrap_or(("49151", asked));
+    for reply in [
+        hlr::Reply::Subscriber { imsi: imsi.to_owned(), serving: Some(number.to_owned()) },
+        hlr::Reply::Unknown,
+        hlr::Reply::Unreachable,
+    ] {
+        of_resolution(&policy.resolve(number, |number| {
+            assert!((1..=15).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit()));
+            reply
+        }));
+    }
+}
+
+fn of_plans(plans: &Plans, asked: &str) {
+    assert!(plans.get(plans.default_name()).is_some());
+    assert!(plans.peers().iter().all(|peer| !peer.is_empty()));
+    // A type of number, what was dialled and by whom.
+    let mut asked = asked.splitn(3, ' ');
+    let ton = asked.next().and_then(|ton| ton.parse().ok()).unwrap_or(0);
+    let digits = asked.next().unwrap_or("5550124");
+    let caller = asked.next();
+    for (_, plan) in plans.iter() {
+        let called = Called { ton, npi: 1, digits };
+        let number = match plan.normalise(&called, caller) {
+            Ok(number) => number,
+            Err(refused) => {
+                assert!(!refused.to_string().is_empty());
+                continue;
+            }
+        };
+        assert!(!number.digits.is_empty() && number.digits.bytes().all(|octet| octet.is_ascii_digit()));
+        assert!(number.kind == Kind::Short || (7..=15).contains(&number.digits.len()));
+        assert!(number.to != Target::Refuse && !number.rule.is_empty());
+        let address = number.address();
+        let again = plan.normalise(&Called::of(&address).expect("text"), None).expect("its own form");
+        assert_eq!((&again.digits, again.kind, &again.class, &again.to), {
+            (&number.digits, number.kind, &number.class, &number.to)
+        });
+        let shown = plan.display(&address);
+        let answered = plan.normalise(&Called::of(&shown).expect("text"), None).expect("as it was shown");
+        assert_eq!(answered.digits, number.digits);
     }
 }
 

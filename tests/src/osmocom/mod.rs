@@ -10,20 +10,16 @@
 //! Most ports of these programs cannot be chosen (GSUP 4222, VTY 4258, CTRL 4259), so every program has an address of
 //! loopback of its own.
 
-mod hlr;
-mod loopback;
 mod msc;
 mod phone;
-mod program;
 mod radio;
 mod relay;
 mod sgsap;
 mod tpdu;
-mod vty;
 
-pub use hlr::{GSUP, Hlr};
 pub use msc::Msc;
 pub use phone::{Answer, Mt, Paging, Phone, RpAnswer};
 pub use radio::Radio;
 pub use relay::{Message, Relay};
 pub use tpdu::{Submit, report_of, text_of};
+pub use xtask::osmocom::{GSUP, Hlr};

@@ -1,12 +1,11 @@
 //! Debian's `osmo-msc`.
 
-use super::loopback::Loopback;
-use super::program::Program;
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::house;
+use xtask::osmocom::{Loopback, Program};
 
 const VTY: u16 = 4254;
 const SGS: u16 = 29118;

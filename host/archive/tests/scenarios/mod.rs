@@ -14,7 +14,7 @@ pub mod messages;
 
 use archive::{
     Archive, ArchiveError, ArchivedMessage, ArchivedVerdict, Cursor, Decoder, Filter, Format, Lacking,
-    Options, Parties, Period, Record, ReplayRange, RunningPump, Span, State, Wanted,
+    Options, Parties, Period, Record, ReplayRange, RunningPump, Side, Span, State, Wanted,
 };
 use messages::{Finished, START, Shelf, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
@@ -334,7 +334,7 @@ pub fn filters_find_what_they_should(url: &str) {
         let (account, peer) = (shelf.name(account), shelf.name(model::PeerId(peer)));
         filter.number.as_ref().is_none_or(|number| {
             let bare = number.trim_start_matches('+');
-            bare == source || bare == destination
+            bare == destination || filter.side == Side::Either && bare == source
         }) && filter.account.as_ref().is_none_or(|name| **name == *account)
             && filter.peer.as_ref().is_none_or(|name| **name == *peer)
             && filter.state.is_none_or(|state| state == ended.state)
@@ -358,6 +358,7 @@ pub fn filters_find_what_they_should(url: &str) {
                 let time = |seconds: u64| Timestamp(START + seconds * 1000);
                 let filter = Filter {
                     number: number.map(str::to_owned),
+                    side: if who == 2 { Side::Destination } else { Side::Either },
                     account: (who == 1 || who == 4).then(|| "acme".to_owned()),
                     peer: (who == 2 || who == 4).then(|| "south".to_owned()),
                     state: (who == 3).then_some(FinalState::Delivered),

@@ -99,12 +99,16 @@ fn a_document_has_a_plan_that_counts() {
 
 #[test]
 fn ranges_have_a_limit_and_single_numbers_have_none() {
-    let numbers = |count: u32, ending: &str| {
+    let more = |count: u32, ending: &str, more: &str| {
         let numbers: Vec<String> = (0..count).map(|n| format!("\"619{:06}{ending}\"", 500_000 + n)).collect();
         let numbers = numbers.join(",");
-        Plans::parse(&format!("{HEAD}[[plan.a.range]]\nname = \"r\"\nto = \"home\"\nnumbers = [{numbers}]\n"))
+        Plans::parse(&format!(
+            "{HEAD}[[plan.a.range]]\nname = \"r\"\nto = \"home\"\n{more}numbers = [{numbers}]\n"
+        ))
     };
+    let numbers = |count, ending| more(count, ending, "");
     numbers(20_000, "1").unwrap();
+    more(20_000, "1", "abbreviation = 7\n").unwrap();
     assert!(numbers(2_001, "X").unwrap_err().to_string().contains("at most 2000"));
 }
 

@@ -5,6 +5,7 @@ mod gsm;
 pub(crate) mod plugins;
 mod read;
 mod sgip;
+pub(crate) mod shell;
 
 use self::business::{Archive, Door};
 pub(crate) use self::gsm::Network;
@@ -66,6 +67,7 @@ pub(crate) struct Config {
     pub(crate) numbering: Option<Plans>,
     pub(crate) plugins: Plugins,
     pub(crate) business: Option<Door>,
+    pub(crate) shell: Option<shell::Shell>,
     pub(crate) archive: Archive,
     pub(crate) opt_out: Vec<Keywords>,
     pub(crate) settings: Settings,
@@ -182,6 +184,7 @@ impl Config {
             .map(|section| gsm::network(section, numbering.as_ref()))
             .collect();
         let business = root.has("business").then(|| business::door(&root.section("business")));
+        let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
         let archive = business::archive(&root.section("archive"), &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
         let plugins = Plugins::read(root, base);
@@ -204,6 +207,7 @@ impl Config {
             numbering,
             plugins,
             business,
+            shell,
             archive,
             opt_out,
             settings,
@@ -243,6 +247,15 @@ impl Config {
                     format!("{name:?} is also the name of another {other}; names must differ"),
                 );
             }
+        }
+        if self.shell.is_some()
+            && let Some(other) = seen.insert(shell::NAME, "shell")
+        {
+            let what = format!(
+                "is the name of an {other} too; queues and routes could not be told apart",
+                other = other
+            );
+            root.wrong("shell", what);
         }
         let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
         for (section, account) in accounts.iter().zip(&self.accounts) {
@@ -285,7 +298,8 @@ impl Config {
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
         let gateways = self.gateways.iter().map(|gateway| gateway.links.name.clone());
         let networks = self.networks.iter().map(|network| network.links.name.clone());
-        accounts.chain(peers).chain(gateways).chain(networks).collect()
+        let shell = self.shell.iter().map(|_| shell::NAME.to_owned());
+        accounts.chain(peers).chain(gateways).chain(networks).chain(shell).collect()
     }
 
     /// Puts the numbers in that the store has given to the names.
@@ -311,6 +325,12 @@ impl Config {
             network.links.peer = id;
             network.queue.peer = id;
             network.queue.group = id.0;
+        }
+        if let Some(shell) = &mut self.shell {
+            let id = number(shell::NAME);
+            shell.options.peer = id;
+            shell.queue.peer = id;
+            shell.queue.group = id.0;
         }
         // A named group has the number of its first peer.
         let mut groups: HashMap<String, u32> = HashMap::new();

@@ -241,6 +241,11 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether a key has a text, where it might have something else.
+    pub(crate) fn is_text(&self, key: &'static str) -> bool {
+        self.find(key).is_some_and(|value| matches!(value.get_ref(), DeValue::String(_)))
+    }
+
     /// Whether a key is there.
     pub(crate) fn has(&self, key: &'static str) -> bool {
         self.find(key).is_some()

@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// The SGIP platform instead: a sample business system on one side, a sample gateway on the other.
     #[arg(long)]
     pub(crate) sgip: bool,
+    /// A GSM network instead: phones that send and receive through the real osmo-hlr.
+    #[arg(long, conflicts_with = "sgip")]
+    pub(crate) gsm: bool,
 }
 
 /// Messages a second of the sample ESME.

@@ -4,6 +4,7 @@ pub(crate) mod archive_bench;
 pub(crate) mod bench;
 pub(crate) mod crash;
 pub(crate) mod demo;
+pub(crate) mod demo_gsm;
 pub(crate) mod demo_sgip;
 mod gsm_bench;
 pub(crate) mod hooks_bench;

@@ -58,6 +58,12 @@ const NEEDS: &[Need] = &[
         there: || runs("cc", "--version"),
     },
     Need {
+        package: "openssh-server",
+        reason: "lets subscribers in by forced commands, on a private port",
+        there: || exists("/usr/sbin/sshd"),
+    },
+    Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
+    Need {
         package: "mariadb-server",
         reason: "a data base of the archive, on a private port",
         there: || database::mariadb_programs().is_some(),

@@ -1,16 +1,16 @@
 //! One of Osmocom's programs, running.
 
+use crate::load::Stop;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::OpenOptions;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use xtask::load::Stop;
 
 /// A process; killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     process: Child,
     log: PathBuf,
 }
@@ -18,12 +18,7 @@ pub(crate) struct Program {
 impl Program {
     /// Starts it in this folder and waits until it listens. What it says goes to `name.log` there, after what it said
     /// before.
-    pub(crate) fn start(
-        name: &str,
-        folder: &Path,
-        command: &mut Command,
-        listens: &[SocketAddr],
-    ) -> Result<Self> {
+    pub fn start(name: &str, folder: &Path, command: &mut Command, listens: &[SocketAddr]) -> Result<Self> {
         let path = PathBuf::from("/usr/bin").join(name);
         if !path.exists() {
             bail!("{} is not installed; run: cargo xtask setup", path.display());
@@ -38,7 +33,7 @@ impl Program {
             .spawn()
             .with_context(|| format!("starting {name}"))?;
         let mut program = Self { process, log };
-        let (pause, deadline) = (Stop::default(), Instant::now() + crate::PATIENCE);
+        let (pause, deadline) = (Stop::default(), Instant::now() + super::PATIENCE);
         for address in listens {
             while TcpStream::connect(address).is_err() {
                 if let Some(status) = program.process.try_wait()? {
@@ -52,14 +47,14 @@ impl Program {
     }
 
     /// SIGKILL, and waits until it is gone.
-    pub(crate) fn kill(&mut self) -> Result<()> {
+    pub fn kill(&mut self) -> Result<()> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
     }
 
     /// The last of what it said.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().collect();
@@ -67,8 +62,8 @@ impl Program {
     }
 
     /// Waits until it has said something so many times since its log began.
-    pub(crate) fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
-        crate::until("a word in its log", || {
+    pub fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        super::until("a word in its log", || {
             let text = std::fs::read(&self.log)?;
             Ok(String::from_utf8_lossy(&text).lines().filter(|line| fits(line)).count() >= times)
         })

@@ -1,5 +1,4 @@
-use crate::problem::{Kind, Problem};
-use doors::{Core, Deliveries, Delivery, Hub};
+use crate::{Core, Deliveries, Delivery, Hub};
 use engine::{Answer, Event, ReplyTo};
 use model::LinkId;
 use parking_lot::Mutex;
@@ -9,17 +8,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// The engine has not answered in time: what was asked may have been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no answer in time; ask again with the same key to learn what became of it")]
+pub struct NoAnswer;
+
 /// Brings calls' questions to the engine, and its answers back to the calls.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub struct Desk {
     link: LinkId,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
 
 impl Desk {
-    /// Opens the desk; its answers are handed out until the hub forgets it.
-    pub(crate) fn open(hub: &Hub) -> Arc<Self> {
+    /// Opens the desk; its answers are handed out until the hub forgets it. Must be called inside a tokio runtime.
+    #[must_use]
+    pub fn open(hub: &Hub) -> Arc<Self> {
         let (link, deliveries) = hub.add();
         let desk = Arc::new(Self { link, next: AtomicU64::new(1), waiting: Mutex::default() });
         tokio::spawn(desk.clone().hand_out(deliveries));
@@ -41,17 +46,21 @@ impl Desk {
         self.waiting.lock().clear();
     }
 
-    pub(crate) fn close(&self, hub: &Hub) {
+    /// Closes it; those that still wait get no answer.
+    pub fn close(&self, hub: &Hub) {
         hub.remove(self.link);
     }
 
     /// Asks, and waits for the answer, which comes when what it tells is durable.
-    pub(crate) async fn ask(
+    ///
+    /// # Errors
+    /// When it does not come within `patience`, or the desk is closed.
+    pub async fn ask(
         &self,
         core: &dyn Core,
         patience: Duration,
         event: impl FnOnce(ReplyTo) -> Event,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<Answer, NoAnswer> {
         let token = self.next.fetch_add(1, Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.waiting.lock().insert(token, sender);
@@ -60,9 +69,7 @@ impl Desk {
             Ok(Ok(answer)) => Ok(answer),
             _ => {
                 self.waiting.lock().remove(&token);
-                let detail =
-                    "no answer in time; repeat the call with the same key to learn what became of it";
-                Err(Problem::new(Kind::Unavailable, detail))
+                Err(NoAnswer)
             }
         }
     }

@@ -9,14 +9,14 @@ const CLAIM: u16 = 4220;
 
 /// An address of 127/8 that nobody else has, other test programs included, for as long as it is kept.
 #[derive(Debug)]
-pub(crate) struct Loopback {
+pub struct Loopback {
     address: Ipv4Addr,
     _claim: TcpListener,
 }
 
 impl Loopback {
     /// Takes a free one.
-    pub(crate) fn claim() -> Result<Self> {
+    pub fn claim() -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let start = std::process::id().wrapping_mul(64);
         let mut last = None;
@@ -34,7 +34,8 @@ impl Loopback {
             .context("no address of 127/8 is free, or the system has only 127.0.0.1")
     }
 
-    pub(crate) fn address(&self) -> Ipv4Addr {
+    /// It.
+    pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 }

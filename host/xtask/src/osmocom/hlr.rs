@@ -99,7 +99,7 @@ impl Hlr {
     /// phone nor osmo-msc would try again.
     pub fn wait_until_connected(&self, name: &str) -> Result<()> {
         let name = format!("'{name}'");
-        crate::until("an MSC's connection", || Ok(self.connections()?.contains(&name)))
+        super::until("an MSC's connection", || Ok(self.connections()?.contains(&name)))
             .with_context(|| self.log())
     }
 

@@ -6,16 +6,16 @@ use std::net::{SocketAddr, TcpStream};
 
 /// A session in the privileged mode.
 #[derive(Debug)]
-pub(crate) struct Vty {
+pub struct Vty {
     socket: TcpStream,
     prompt: String,
 }
 
 impl Vty {
     /// `program` is the name before its prompt, such as `OsmoHLR`.
-    pub(crate) fn connect(address: SocketAddr, program: &str) -> Result<Self> {
+    pub fn connect(address: SocketAddr, program: &str) -> Result<Self> {
         let socket = TcpStream::connect(address).with_context(|| format!("the VTY at {address}"))?;
-        socket.set_read_timeout(Some(crate::PATIENCE))?;
+        socket.set_read_timeout(Some(super::PATIENCE))?;
         let mut vty = Self { socket, prompt: format!("{program}> ") };
         vty.answer()?;
         vty.prompt = format!("{program}# ");
@@ -24,7 +24,7 @@ impl Vty {
     }
 
     /// Gives a command; gives back what it said.
-    pub(crate) fn command(&mut self, command: &str) -> Result<String> {
+    pub fn command(&mut self, command: &str) -> Result<String> {
         self.socket.write_all(format!("{command}\n").as_bytes())?;
         let answer = self.answer().with_context(|| format!("VTY: {command}"))?;
         // The first line is the command's echo.

@@ -1,4 +1,4 @@
-//! From a text to what a message carries.
+//! From a text to what a message carries, and back to a text for people.
 
 use bytes::Bytes;
 use model::Text;
@@ -7,21 +7,29 @@ use smpp::concat;
 
 /// How a text is to be coded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Coding {
+pub enum Coding {
     /// What is shortest and everybody reads.
     #[default]
     Auto,
+    /// ASCII, data coding 1.
     Ascii,
+    /// The GSM default alphabet, data coding 0.
     Gsm,
+    /// UTF-16, data coding 8.
     Ucs2,
+    /// GBK, data coding 15.
     Gbk,
+    /// Octets, data coding 4; of no text.
     Binary,
 }
 
 impl Coding {
-    pub(crate) const NAMES: &'static str = "auto, ascii, gsm, ucs2, gbk or binary";
+    /// All names, for people.
+    pub const NAMES: &'static str = "auto, ascii, gsm, ucs2, gbk or binary";
 
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    /// The coding of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,
             "ascii" => Self::Ascii,
@@ -39,8 +47,11 @@ fn is_common(c: char) -> bool {
     matches!(c, '\n' | '\r' | ' '..='#' | '%'..='?' | 'A'..='Z' | 'a'..='z')
 }
 
-/// The octets of a text and their data coding, or why there are none.
-pub(crate) fn encode(words: &str, coding: Coding) -> Result<(Bytes, u8), String> {
+/// The octets of a text and their data coding.
+///
+/// # Errors
+/// Which characters the coding lacks, in words that follow the name of the text.
+pub fn encode(words: &str, coding: Coding) -> Result<(Bytes, u8), String> {
     let ascii = || sgip_text::encode_as(words, Sgip::ASCII);
     match coding {
         Coding::Auto if words.chars().all(is_common) => Ok((Bytes::copy_from_slice(words.as_bytes()), 0)),
@@ -60,7 +71,8 @@ pub(crate) fn encode(words: &str, coding: Coding) -> Result<(Bytes, u8), String>
 }
 
 /// How many short messages these octets take, at most, whatever link they go over.
-pub(crate) fn parts(octets: &Bytes, data_coding: u8, udhi: bool) -> usize {
+#[must_use]
+pub fn parts(octets: &Bytes, data_coding: u8, udhi: bool) -> usize {
     if udhi {
         return 1;
     }
@@ -69,7 +81,8 @@ pub(crate) fn parts(octets: &Bytes, data_coding: u8, udhi: bool) -> usize {
 }
 
 /// A text for people, and the name of its coding.
-pub(crate) fn show(text: &Text) -> (String, &'static str) {
+#[must_use]
+pub fn show(text: &Text) -> (String, &'static str) {
     let words =
         sgip_text::header(&text.octets).filter(|_| text.udhi).map_or(&text.octets[..], |(_, words)| words);
     match text.data_coding {

@@ -1,0 +1,66 @@
+//! Looking through the store without knowing an id: the newest, the oldest, and whose messages there are.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that fails is to stop here"
+)]
+
+mod support;
+
+use engine::Batch;
+use model::{Kind, Message, MessageId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::sync::Arc;
+use store::{Found, Store, StoreOptions};
+use support::{ended, message};
+
+fn id(found: &Found) -> MessageId {
+    match found {
+        Found::Waiting(message, _) | Found::Finished(message, _) => message.id,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_there_is_found_without_its_id(
+        messages in vec((message(), proptest::option::of(ended())), 0..20),
+        before in 0_u64..25,
+        most in 0_usize..25,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions { cache: 1 << 20, ..StoreOptions::default() };
+        let store = Store::open(&folder.path().join("switchyard.redb"), options).unwrap();
+        let mut batch = Batch::default();
+        let mut expected = Vec::new();
+        for (number, (message, ended)) in (1..).zip(messages) {
+            let message = Message { id: MessageId(number), ..message };
+            let is_text = message.kind == Kind::Text;
+            // Receipts of ours are dropped in the end, and never finished.
+            let ended = ended.filter(|_| is_text);
+            if is_text {
+                expected.push((message.id, message.source.clone(), message.destination.clone(), ended.is_some()));
+            }
+            batch.finished.extend(ended.map(|ended| (message.id, ended)));
+            batch.accepted.push(Arc::new(message));
+        }
+        let oldest = batch.accepted.first().map(|message| message.id);
+        store.commit(&batch).unwrap();
+        prop_assert_eq!(store.oldest().unwrap(), oldest);
+
+        let newest = store.newest(MessageId(before), most).unwrap();
+        let newest: Vec<_> =
+            newest.iter().map(|found| (id(found), matches!(found, Found::Finished(..)))).collect();
+        let below = expected.iter().rev().filter(|(id, ..)| id.0 < before).take(most);
+        prop_assert_eq!(newest, below.map(|(id, _, _, ended)| (*id, *ended)).collect::<Vec<_>>());
+
+        let mut parties = Vec::new();
+        store.parties(|id, source, destination| parties.push((id, source.clone(), destination.clone()))).unwrap();
+        parties.sort_by_key(|(id, ..)| *id);
+        let whose = expected.into_iter().map(|(id, source, destination, _)| (id, source, destination));
+        prop_assert_eq!(parties, whose.collect::<Vec<_>>());
+    }
+}
