@@ -417,6 +417,66 @@ fn after_a_kill_a_subscriber_is_found_at_the_right_exchange_with_a_simulated_rad
     delivered(&mut shop, &id)
 }
 
+/// And as exchanges come back one after the other, so does what was on its way to their phones.
+#[test]
+fn after_a_kill_each_exchange_gets_what_was_on_its_way_to_it_with_a_simulated_radio_side() -> Result<()> {
+    let mut scene = Scene::set("")?;
+    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.gsup)?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    let there = Radio::connect(other.sgs())?;
+    let (anna, bert) = (there.phone(ANNA.0), there.phone(BERT.0));
+    let mut shop = scene.shop()?;
+    for phone in [&anna, &bert] {
+        phone.attach()?;
+    }
+    anna.when_it_rings(Answer::Nothing);
+    let first = submit(&mut shop, ANNA, "first")?;
+    anna.next_mt()?;
+    let second = submit(&mut shop, ANNA, "second")?;
+    anna.when_it_rings(Answer::Taken);
+    // Only the first exchange is there when the appliance is back.
+    other.pause()?;
+    scene.kill_the_appliance()?;
+    let mut shop = scene.shop()?;
+    let third = submit(&mut shop, BERT, "third")?;
+    for id in [&first, &third] {
+        waits_for_hours(&scene, id)?;
+    }
+    assert_eq!(anna.waiting() + bert.waiting(), 0);
+    other.resume()?;
+    assert_eq!(texts(&anna, 2)?, ["first", "second"]);
+    assert_eq!(texts(&bert, 1)?, ["third"]);
+    for id in [&first, &second, &third] {
+        delivered(&mut shop, id)?;
+    }
+    Ok(())
+}
+
+/// An exchange that dies knows nobody when it is back, until phones say that they are there.
+#[test]
+fn an_exchange_dies_and_comes_back_with_a_simulated_radio_side() -> Result<()> {
+    let mut scene = Scene::set("")?;
+    let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
+    anna.when_it_rings(Answer::Nothing);
+    let mut ids = vec![submit(&mut shop, ANNA, "first")?];
+    let before = anna.next_mt()?;
+    ids.push(submit(&mut shop, ANNA, "second")?);
+    scene.msc.kill()?;
+    scene.appliance()?.wait_until(PATIENCE, "/v1/gsm", |networks| networks[0]["connections"] == json!([]))?;
+    ids.push(submit(&mut shop, ANNA, "third")?);
+    scene.msc.start_again()?;
+    scene.wait_until_connected()?;
+    scene.radio = Radio::connect(scene.msc.sgs())?;
+    let anna = scene.phone(ANNA)?;
+    let again = anna.next_mt()?;
+    assert_eq!(again.tpdu[1..], before.tpdu[1..], "what is in doubt comes as it was");
+    assert_eq!(texts(&anna, 2)?, ["second", "third"]);
+    for id in &ids {
+        delivered(&mut shop, id)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn an_unknown_number_fails_and_one_that_was_given_to_somebody_else_does_not_with_a_simulated_radio_side()
 -> Result<()> {

@@ -343,7 +343,7 @@ mod tests {
     /// An answer to what has left.
     fn answer(book: &mut MtBook, now: Instant, n: u32, said: Said) -> Taken {
         book.leave();
-        answer(&mut book, now, n, said)
+        book.answer(now, &imsi(n), said)
     }
 
     fn accepted(id: u64, parts: usize) -> Next {

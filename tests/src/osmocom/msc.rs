@@ -70,6 +70,16 @@ impl Msc {
         }
     }
 
+    /// It does nothing from now on; its connections stay until the other end closes them.
+    pub fn pause(&self) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.pause(true)
+    }
+
+    /// It goes on.
+    pub fn resume(&self) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.pause(false)
+    }
+
     fn at(&self, port: u16) -> SocketAddr {
         SocketAddr::from((self.loopback.address(), port))
     }
