@@ -38,7 +38,6 @@ struct Scene {
     appliance: Option<Appliance>,
     towards_us: Capture,
     towards_hlr: Capture,
-    gsup: SocketAddr,
     hlr: Hlr,
     stage: Stage,
 }
@@ -71,7 +70,7 @@ impl Scene {
         let msc = Msc::start(stage.folder(), "MSC-1", towards_us.address())?;
         hlr.wait_until_connected("MSC-1")?;
         let radio = Radio::connect(msc.sgs())?;
-        Ok(Self { radio, msc, appliance: Some(appliance), towards_us, towards_hlr, gsup, hlr, stage })
+        Ok(Self { radio, msc, appliance: Some(appliance), towards_us, towards_hlr, hlr, stage })
     }
 
     fn appliance(&self) -> Result<&Appliance> {
@@ -104,6 +103,14 @@ impl Scene {
         let blueprint: Blueprint = self.appliance.take().context("the appliance does not run")?.kill()?;
         self.appliance = Some(blueprint.start()?);
         self.wait_until_connected()
+    }
+
+    /// tshark has no complaint about anything that passed on either side.
+    fn judge(&self) -> Result<()> {
+        for capture in [&self.towards_us, &self.towards_hlr] {
+            capture.decode(self.stage.folder(), "gsup", &["gsup.msg_type"])?;
+        }
+        Ok(())
     }
 
     fn wait_until_connected(&self) -> Result<()> {
@@ -176,7 +183,7 @@ fn waits_for_hours(scene: &Scene, id: &str) -> Result<()> {
         why.split_ascii_whitespace().filter_map(|word| word.parse().ok()).next_back().context("no time")?;
     let accepted = trace["accepted_at"].as_u64().context("no time of acceptance")?;
     assert!(due > accepted + 5 * 3_600_000, "{trace:#}");
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -203,7 +210,7 @@ fn a_phone_that_was_full_gets_its_message_when_it_has_room_with_a_simulated_radi
     let steps = steps(&trace);
     let waited = steps.iter().position(|step| step.starts_with("waiting for the subscriber to be heard of"));
     assert_eq!(steps.get(waited.context("it did not wait")? + 1), Some(&"submitted to home, attempt 2"));
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -225,7 +232,7 @@ fn a_phone_that_was_off_gets_its_messages_when_it_is_on_with_a_simulated_radio_s
     for id in &ids {
         delivered(&mut shop, id)?;
     }
-    Ok(())
+    scene.judge()
 }
 
 /// osmo-msc 1.9.0 says nothing when nobody answers its paging: the guard ends the attempt.
@@ -243,7 +250,7 @@ fn what_paging_did_not_find_comes_with_the_next_location_update_with_a_simulated
     assert_eq!(texts(&anna, 1)?, ["are you there?"]);
     delivered(&mut shop, &id)?;
     assert_eq!(scene.appliance()?.get("/v1/gsm")?[0]["mt"]["unanswered"], 1);
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -276,7 +283,7 @@ fn a_long_text_comes_in_its_parts_in_order_with_a_simulated_radio_side() -> Resu
         ["5", part, more[0], more[1]]
     });
     assert_eq!(seen, wanted);
-    Ok(())
+    scene.judge()
 }
 
 fn hex(octets: &[u8]) -> String {
@@ -292,7 +299,7 @@ fn messages_of_one_sender_keep_their_order_with_a_simulated_radio_side() -> Resu
         shop.tell(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
     }
     assert_eq!(texts(&anna, 20)?, wanted);
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -303,7 +310,34 @@ fn a_phone_is_told_what_became_of_its_message_with_a_simulated_radio_side() -> R
     assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Ok);
     assert_eq!(texts(&bert, 1)?, ["are you awake?"]);
     assert_eq!(report_of(&anna.next_mt()?.tpdu)?, (77, 0));
-    Ok(())
+    scene.judge()
+}
+
+#[test]
+fn a_phone_asks_after_its_message_and_takes_it_back_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set("")?;
+    let anna = scene.phone(ANNA)?;
+    assert_eq!(anna.submit(CENTRE, &Submit::new(40, BERT.1, "taken back").octets())?, RpAnswer::Ok);
+    assert_eq!(anna.submit(CENTRE, &command(41, 0, 40, BERT.1))?, RpAnswer::Ok);
+    // Still trying: no response from the recipient.
+    assert_eq!(report_of(&anna.next_mt()?.tpdu)?, (41, 0x22));
+    assert_eq!(anna.submit(CENTRE, &command(42, 2, 40, BERT.1))?, RpAnswer::Ok);
+    assert_eq!(
+        anna.submit(CENTRE, &command(43, 2, 99, BERT.1))?,
+        RpAnswer::Refused(21),
+        "there is none of this name"
+    );
+    assert_eq!(anna.submit(CENTRE, &Submit::new(44, BERT.1, "left alone").octets())?, RpAnswer::Ok);
+    assert_eq!(texts(&scene.phone(BERT)?, 1)?, ["left alone"]);
+    scene.judge()
+}
+
+/// An SMS-COMMAND (3GPP TS 23.040 §9.2.2.4) about the message of this reference: 0 is an enquiry, 2 takes it back.
+fn command(reference: u8, kind: u8, about: u8, to: &str) -> Vec<u8> {
+    let submit = Submit::new(about, to, "").octets();
+    // Its address, as an SMS-SUBMIT has it after two octets and before three.
+    let address = &submit[2..submit.len() - 3];
+    [&[0x02, reference, 0, kind, about], address, &[0]].concat()
 }
 
 /// As phones do whose answer was lost: the same once more.
@@ -319,7 +353,7 @@ fn what_a_phone_repeats_goes_out_once_with_a_simulated_radio_side() -> Result<()
     assert_eq!(shop.expect("deliver")?["text"], "once");
     assert_eq!(shop.expect("deliver")?["text"], "after it");
     assert_eq!(scene.appliance()?.get("/v1/gsm")?[0]["mo"]["repeated"], 1);
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -353,7 +387,7 @@ fn what_waits_for_phones_outlives_a_kill_with_a_simulated_radio_side() -> Result
         delivered(&mut shop, id)?;
     }
     assert_eq!((anna.waiting(), bert.waiting()), (0, 0));
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -370,7 +404,7 @@ fn the_register_dies_and_comes_back_with_a_simulated_radio_side() -> Result<()> 
     delivered(&mut shop, &to_anna)?;
     assert_eq!(texts(&scene.phone(BERT)?, 1)?, ["to bert"]);
     delivered(&mut shop, &to_bert)?;
-    Ok(())
+    scene.judge()
 }
 
 #[test]
@@ -379,7 +413,7 @@ fn a_subscriber_is_followed_from_one_exchange_to_another_with_a_simulated_radio_
     let (anna, mut shop) = (scene.phone(ANNA)?, scene.shop()?);
     submit(&mut shop, ANNA, "here")?;
     assert_eq!(texts(&anna, 1)?, ["here"]);
-    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.gsup)?;
+    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.towards_us.address())?;
     scene.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
     let moved = there.phone(ANNA.0);
@@ -397,14 +431,14 @@ fn a_subscriber_is_followed_from_one_exchange_to_another_with_a_simulated_radio_
     assert_eq!(moved.memory_available()?, RpAnswer::Ok);
     assert_eq!(texts(&moved, 1)?, ["later"]);
     assert_eq!(anna.waiting(), 0);
-    Ok(())
+    scene.judge()
 }
 
 /// There the register knows where she is.
 #[test]
 fn after_a_kill_a_subscriber_is_found_at_the_right_exchange_with_a_simulated_radio_side() -> Result<()> {
     let mut scene = Scene::set("")?;
-    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.gsup)?;
+    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.towards_us.address())?;
     scene.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
     let anna = there.phone(ANNA.0);
@@ -414,14 +448,15 @@ fn after_a_kill_a_subscriber_is_found_at_the_right_exchange_with_a_simulated_rad
     let mut shop = scene.shop()?;
     let id = submit(&mut shop, ANNA, "still there?")?;
     assert_eq!(texts(&anna, 1)?, ["still there?"]);
-    delivered(&mut shop, &id)
+    delivered(&mut shop, &id)?;
+    scene.judge()
 }
 
 /// And as exchanges come back one after the other, so does what was on its way to their phones.
 #[test]
 fn after_a_kill_each_exchange_gets_what_was_on_its_way_to_it_with_a_simulated_radio_side() -> Result<()> {
     let mut scene = Scene::set("")?;
-    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.gsup)?;
+    let other = Msc::start(scene.stage.folder(), "MSC-2", scene.towards_us.address())?;
     scene.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
     let (anna, bert) = (there.phone(ANNA.0), there.phone(BERT.0));
@@ -449,7 +484,7 @@ fn after_a_kill_each_exchange_gets_what_was_on_its_way_to_it_with_a_simulated_ra
     for id in [&first, &second, &third] {
         delivered(&mut shop, id)?;
     }
-    Ok(())
+    scene.judge()
 }
 
 /// An exchange that dies knows nobody when it is back, until phones say that they are there.
@@ -474,7 +509,24 @@ fn an_exchange_dies_and_comes_back_with_a_simulated_radio_side() -> Result<()> {
     for id in &ids {
         delivered(&mut shop, id)?;
     }
-    Ok(())
+    scene.judge()
+}
+
+/// The one line of its configuration that people forget.
+#[test]
+fn an_exchange_that_does_not_take_short_messages_is_told_of_with_a_simulated_radio_side() -> Result<()> {
+    let scene = Scene::set("")?;
+    let other =
+        Msc::start_such(scene.stage.folder(), "MSC-2", scene.towards_us.address(), "no sms-over-gsup")?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    let there = Radio::connect(other.sgs())?;
+    let (anna, mut shop) = (there.phone(ANNA.0), scene.shop()?);
+    anna.attach()?;
+    let id = submit(&mut shop, ANNA, "good morning")?;
+    waits_for_hours(&scene, &id)?;
+    let network = scene.appliance()?.get("/v1/gsm")?[0].clone();
+    assert!(network["last_error"].to_string().contains("write `sms-over-gsup` below `msc`"), "{network:#}");
+    scene.judge()
 }
 
 #[test]
@@ -497,7 +549,7 @@ fn an_unknown_number_fails_and_one_that_was_given_to_somebody_else_does_not_with
     let phone = scene.phone(new)?;
     submit(&mut shop, ANNA, "the new one")?;
     assert_eq!(texts(&phone, 1)?, ["the new one"]);
-    Ok(())
+    scene.judge()
 }
 
 /// osmo-hlr 1.5.0 cannot route short messages, so one of 1.8 and later is simulated; osmo-msc 1.9.0 does not give back the
@@ -575,5 +627,5 @@ fn numbers_are_dialled_as_people_do_with_a_simulated_radio_side() -> Result<()> 
     }
     let submit = Submit { to: (0x81, "123456".to_owned()), ..Submit::new(30, "", "no number") };
     assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Refused(1));
-    Ok(())
+    scene.judge()
 }
