@@ -8,6 +8,7 @@ use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
 use crate::options::GsmOptions;
 use crate::state::{ConnectionState, Counts};
 use crate::subscribers::Subscribers;
+use crate::whereabouts::{Held, Place, Whereabouts};
 use crate::{mapping, outcome};
 use doors::{Core, Deliveries, Delivery, Hub, Routing, take_leave};
 use engine::{Answer, Event, QueriedState, ReplyTo};
@@ -37,6 +38,8 @@ pub(crate) enum Input {
     Message(gsup::Message),
     /// A subscriber is at this MSC.
     Attached(Imsi),
+    /// The HLR was asked where the subscriber of this message is.
+    Asked(MessageId),
     /// It is closed.
     Gone,
 }
@@ -73,6 +76,7 @@ pub(crate) struct Desk {
     link: Option<LinkId>,
     mts: MtBook,
     mos: MoBook,
+    whereabouts: Whereabouts,
     out: FxHashMap<ConnId, Vec<gsup::Message>>,
     events: Vec<Event>,
     leaving: bool,
@@ -88,6 +92,10 @@ const ANSWER: MessageId = MessageId(0);
 /// How much is done before its consequences leave.
 const ROUND: usize = 256;
 
+fn without_plus(number: &[u8]) -> &[u8] {
+    number.strip_prefix(b"+").unwrap_or(number)
+}
+
 pub(crate) fn wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -101,8 +109,10 @@ impl Desk {
         routing: Arc<dyn Routing>,
         hub: Arc<Hub>,
         shared: Arc<Shared>,
+        whereabouts: Whereabouts,
     ) -> Self {
         Self {
+            whereabouts,
             mts: MtBook::new(options.guard),
             mos: MoBook::new(options.repetition),
             options,
@@ -227,6 +237,11 @@ impl Desk {
     }
 
     fn end_all(&mut self, conn: Option<ConnId>) {
+        if conn.is_none() {
+            for id in self.whereabouts.give_up() {
+                self.outcome(id, Outcome::NotSent);
+            }
+        }
         let ended = self.mts.gone(conn);
         self.follow(ended);
     }
@@ -236,7 +251,9 @@ impl Desk {
     fn deliver(&mut self, batch: Vec<Delivery>) {
         for delivery in batch {
             match delivery {
-                Delivery::Send { message, leg, taken, more, .. } => self.send(&message, leg, taken, more),
+                Delivery::Send { message, leg, taken, more, .. } => {
+                    self.send(Held { message, leg, taken, more }, true);
+                }
                 Delivery::Answer { token, answer } => self.answered(token, &answer),
                 // There is no way to ask a handset.
                 Delivery::Ask { id, .. } => self.events.push(Event::Told { id, receipt: None }),
@@ -258,16 +275,35 @@ impl Desk {
         self.outcome(message.id, Outcome::Refused { class, code, taken: Vec::new() });
     }
 
-    fn send(&mut self, message: &Message, leg: u8, taken: u16, more: bool) {
+    /// Where nobody knows the subscriber's place, the HLR may be asked.
+    fn send(&mut self, held: Held, may_ask: bool) {
+        let Held { message, leg, taken, more } = &held;
+        let (leg, taken, more) = (*leg, *taken, *more);
         let Some(imsi) = self.imsi_of(message, leg) else {
             return self.refuse(message, ErrorClass::Absent, outcome::NOBODY_KNOWN);
         };
         if self.has_moved(message, leg, &imsi) {
             return self.refuse(message, ErrorClass::UnknownSubscriber, outcome::NUMBER_MOVED);
         }
-        let Some(conn) = self.conn_of(&imsi) else {
-            return self.refuse(message, ErrorClass::Absent, outcome::NO_MSC);
+        let conn = match self.place_of(&imsi) {
+            Place::At(conn) => conn,
+            Place::Away(msc) => {
+                self.whereabouts.missed(msc, imsi);
+                return self.refuse(message, ErrorClass::Absent, outcome::NO_MSC);
+            }
+            Place::Unknown if may_ask => {
+                let number = without_plus(&mapping::addresses(message, leg).1.value).to_vec();
+                if let Err(held) = self.whereabouts.ask(held, &number) {
+                    self.send(held, false);
+                }
+                return;
+            }
+            Place::Unknown => match self.only_conn() {
+                Some(conn) => conn,
+                None => return self.refuse(message, ErrorClass::Absent, outcome::NO_MSC),
+            },
         };
+        let message = &**message;
         let parts = match mapping::parts(message, leg, more, &self.options) {
             Ok(parts) => parts,
             Err(error) => {
@@ -296,27 +332,33 @@ impl Desk {
             return std::str::from_utf8(&imsi.0).ok()?.parse().ok();
         }
         let number = &mapping::addresses(message, leg).1.value;
-        self.shared.subscribers.imsi_of(number.strip_prefix(b"+").unwrap_or(number))
+        self.shared.subscribers.imsi_of(without_plus(number))
     }
 
     /// Whether the number has been seen to be another subscriber's since the resolver told whose it was: a SIM card was
     /// exchanged. Its exchange would say of the old one just what it says of one who is switched off.
     fn has_moved(&self, message: &Message, leg: u8, imsi: &Imsi) -> bool {
         let number = &mapping::addresses(message, leg).1.value;
-        let learnt = self.shared.subscribers.imsi_of(number.strip_prefix(b"+").unwrap_or(number));
+        let learnt = self.shared.subscribers.imsi_of(without_plus(number));
         learnt.is_some_and(|learnt| learnt != *imsi)
     }
 
-    /// The connection over which a subscriber is reached: of its MSC where that is known and there, and the only one where
-    /// there is only one.
-    fn conn_of(&self, imsi: &Imsi) -> Option<ConnId> {
-        if self.conns.len() == 1 {
-            return self.conns.keys().next().copied();
+    /// Where a subscriber is reached, as far as is known.
+    fn place_of(&self, imsi: &Imsi) -> Place {
+        if let Some((conn, _)) = self.conns.iter().find(|(_, conn)| conn.name.is_none()) {
+            // The HLR knows the way.
+            return Place::At(*conn);
         }
-        let msc = self.shared.subscribers.msc_of(imsi)?;
+        let Some(msc) = self.shared.subscribers.msc_of(imsi) else { return Place::Unknown };
         // Of two connections with one name the newer is the one that works.
         let found = self.conns.iter().rev().find(|(_, conn)| conn.name.as_ref() == Some(&msc));
-        found.map(|(id, _)| *id)
+        found.map_or(Place::Away(msc), |(conn, _)| Place::At(*conn))
+    }
+
+    /// The connection by which a subscriber is sought of whom nobody knows more.
+    fn only_conn(&self) -> Option<ConnId> {
+        let mut conns = self.conns.keys();
+        conns.next().copied().filter(|_| conns.next().is_none())
     }
 
     fn follow(&mut self, next: Vec<Next>) {
@@ -368,10 +410,19 @@ impl Desk {
                     tracing::info!(network = self.options.name, msc = name.as_deref(), %remote, "connected");
                     let state = ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
                     self.shared.connections.lock().insert(conn, state);
+                    let missed = name.as_deref().map_or(Vec::new(), |name| self.whereabouts.back(name));
                     self.conns.insert(conn, Conn { name, out });
+                    for imsi in missed {
+                        self.reachable(imsi);
+                    }
                 }
                 Input::Gone => self.gone(conn),
                 Input::Attached(imsi) => self.attached(conn, imsi),
+                Input::Asked(id) => {
+                    if let Some(held) = self.whereabouts.asked(id) {
+                        self.send(held, false);
+                    }
+                }
                 Input::Message(message) => self.message(conn, message),
             }
         }
@@ -388,10 +439,15 @@ impl Desk {
 
     fn attached(&mut self, conn: ConnId, imsi: Imsi) {
         self.shared.counts.attached.fetch_add(1, Relaxed);
-        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
-            self.shared.subscribers.at(&imsi, name);
-        }
+        self.seen_at(conn, &imsi);
         self.reachable(imsi);
+    }
+
+    /// A subscriber has been heard of by this connection.
+    fn seen_at(&self, conn: ConnId, imsi: &Imsi) {
+        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
+            self.shared.subscribers.at(imsi, name);
+        }
     }
 
     fn reachable(&mut self, imsi: Imsi) {
@@ -406,6 +462,7 @@ impl Desk {
             }
             MessageType::MO_FORWARD_SM_REQUEST => {
                 self.shared.counts.mo.fetch_add(1, Relaxed);
+                self.seen_at(conn, &message.imsi);
                 if self.link.is_some() {
                     self.submission(conn, message);
                 } else {
@@ -414,6 +471,7 @@ impl Desk {
             }
             MessageType::READY_FOR_SM_REQUEST => {
                 self.shared.counts.ready_for_sm.fetch_add(1, Relaxed);
+                self.seen_at(conn, &message.imsi);
                 // It has been answered: by the HLR, or by us where we stand before it.
                 self.reachable(message.imsi);
             }

@@ -6,7 +6,8 @@
 //! * **A handset gets its yes when its message is on disk**, and not before ([`mo`]). A repetition is known as one, also
 //!   after a crash.
 //! * **What is not ours passes through** ([`proxy`]): octet for octet, in order, and without waiting for anything of ours.
-//! * Who is where is learnt from what passes by; who stands behind a number, the HLR is asked ([`register`]).
+//! * Who is where is learnt from what passes by, or the HLR is asked ([`whereabouts`]); who stands behind a number, the HLR is
+//!   asked ([`register`]).
 #![forbid(unsafe_code)]
 
 mod client;
@@ -21,6 +22,7 @@ mod proxy;
 mod register;
 mod state;
 mod subscribers;
+mod whereabouts;
 
 pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};

@@ -196,7 +196,7 @@ impl MtBook {
         let Some(way) = self.on_their_way.get(imsi) else {
             return match seen {
                 Some(seen)
-                    if said.tag.is_none_or(|tag| tag == seen.tag) && self.given_up.get(imsi).is_none() =>
+                    if said.tag.is_none_or(|tag| tag == seen.tag) && !self.given_up.contains_key(imsi) =>
                 {
                     Taken::Twice
                 }

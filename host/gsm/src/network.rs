@@ -2,6 +2,7 @@ use crate::desk::{Desk, Shared};
 use crate::options::{GsmOptions, Role};
 use crate::register::Register;
 use crate::state::GsmState;
+use crate::whereabouts::Whereabouts;
 use crate::{client, proxy};
 use capabilities::Hlr;
 use doors::{Core, Hub, Routing};
@@ -83,6 +84,7 @@ impl Network {
         let (alive, living) = watch::channel(None);
         let (inputs, taken) = unbounded_channel();
         let shared = self.shared.clone();
+        let whereabouts = Whereabouts::new(self.register.clone(), inputs.downgrade());
         let mut address = None;
         match &options.role {
             Role::Client { hlr } => {
@@ -103,7 +105,7 @@ impl Network {
                 tokio::spawn(proxy::run(options.clone(), listener, hlr, name, shared, inputs, living));
             }
         }
-        let desk = Desk::new(options.clone(), name, core, routing, hub, shared);
+        let desk = Desk::new(options.clone(), name, core, routing, hub, shared, whereabouts);
         let desk = tokio::spawn(desk.run(taken, stopping));
         *self.running.lock() = Some(Running { stop, alive, desk, address });
         Ok(())

@@ -22,7 +22,7 @@ const OPEN: usize = 4096;
 /// How long after a failed connection the next is tried; questions in between fail at once.
 const REST: Duration = Duration::from_secs(1);
 
-type Looked = Result<HlrSubscriber, HlrFailure>;
+pub(crate) type Looked = Result<HlrSubscriber, HlrFailure>;
 
 struct Question {
     msisdn: Msisdn,
@@ -46,6 +46,13 @@ impl Register {
         });
         Self { name: options.name.clone(), shared: shared.clone(), ctrl }
     }
+
+    /// Asks on the CTRL interface about a number without a plus sign; `None` when that is not possible.
+    pub(crate) fn ask(&self, digits: &str) -> Option<oneshot::Receiver<Looked>> {
+        let msisdn = Msisdn::new(digits).ok()?;
+        let (to, answer) = oneshot::channel();
+        self.ctrl.as_ref()?.try_send(Question { msisdn, to }).is_ok().then_some(answer)
+    }
 }
 
 impl Hlr for Register {
@@ -57,11 +64,13 @@ impl Hlr for Register {
             let imsi = self.shared.subscribers.imsi_of(digits.as_bytes())?;
             Some(HlrSubscriber { imsi: imsi.as_str().to_owned(), serving: Some(self.name.clone()) })
         };
-        let Some(ctrl) = &self.ctrl else { return learnt().ok_or(HlrFailure::Unreachable) };
-        let Ok(msisdn) = Msisdn::new(digits) else { return Err(HlrFailure::Unknown) };
-        let (to, answer) = oneshot::channel();
-        let asked = ctrl.try_send(Question { msisdn, to }).is_ok();
-        let answer = if asked { answer.blocking_recv().ok() } else { None };
+        if self.ctrl.is_none() {
+            return learnt().ok_or(HlrFailure::Unreachable);
+        }
+        if Msisdn::new(digits).is_err() {
+            return Err(HlrFailure::Unknown);
+        }
+        let answer = self.ask(digits).and_then(|answer| answer.blocking_recv().ok());
         match answer.unwrap_or(Err(HlrFailure::Unreachable)) {
             Err(HlrFailure::Unreachable) => learnt().ok_or(HlrFailure::Unreachable),
             other => other,

@@ -21,6 +21,11 @@ pub struct Msc {
 impl Msc {
     /// Starts one of this IPA name whose HLR is at this address.
     pub fn start(folder: &Path, name: &str, hlr: SocketAddr) -> Result<Self> {
+        Self::start_such(folder, name, hlr, "sms-over-gsup")
+    }
+
+    /// Starts one with this line below `msc` in its configuration, instead of `sms-over-gsup`.
+    pub fn start_such(folder: &Path, name: &str, hlr: SocketAddr, line: &str) -> Result<Self> {
         let loopback = Loopback::claim()?;
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
@@ -34,7 +39,7 @@ impl Msc {
              line vty\n bind {address}\nctrl\n bind {address}\n\
              network\n network country code 001\n mobile network code 01\n short name test\n long name test\n encryption a5 0\n\
              cs7 instance 0\n point-code 0.23.1\n asp asp-clnt-OsmoMSC-A 2905 0 m3ua\n  local-ip {address}\n  remote-ip {address}\n\
-             msc\n sms-over-gsup\n mgw local-ip {address}\n mgw remote-ip {address}\n\
+             msc\n {line}\n mgw local-ip {address}\n mgw remote-ip {address}\n\
              sgs\n local-ip {address}\n local-port {SGS}\n\
              smpp\n local-tcp-ip {address} 2775\n\
              hlr\n remote-ip {}\n remote-port {}\n ipa-name {name}\n",
@@ -68,6 +73,16 @@ impl Msc {
             Some(mut program) => program.kill(),
             None => Ok(()),
         }
+    }
+
+    /// It does nothing from now on; its connections stay until the other end closes them.
+    pub fn pause(&self) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.pause(true)
+    }
+
+    /// It goes on.
+    pub fn resume(&self) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.pause(false)
     }
 
     fn at(&self, port: u16) -> SocketAddr {

@@ -2,6 +2,7 @@
 
 use crate::load::Stop;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,12 @@ impl Program {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
+    }
+
+    /// Stops it where it is, or lets it go on.
+    pub fn pause(&self, pause: bool) -> Result<()> {
+        let signal = if pause { Signal::STOP } else { Signal::CONT };
+        Ok(kill_process(Pid::from_child(&self.process), signal)?)
     }
 
     /// The last of what it said.
