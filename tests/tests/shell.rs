@@ -325,6 +325,7 @@ fn bad_lines_hurt_nobody_and_connections_are_limited() -> Result<()> {
         last = caller.hear()?;
     }
     assert_eq!(kind(&last.context("an answer")?), "malformed");
+    assert_eq!(caller.hear()?, None);
 
     // The first word must be hello, and a line has an end.
     let mut rude = Caller::new(&house)?;
@@ -357,6 +358,15 @@ fn bad_lines_hurt_nobody_and_connections_are_limited() -> Result<()> {
     assert_eq!(kind(&answer), "unavailable", "{answer}");
     assert_eq!(fifth.hear()?, None);
     house.refused(me(), &["log"], 75, "you have 4 connections already")?;
+    ensure!(appliance.metric("switchyard_shell_turned_away_total")? >= 2.0);
+    ensure!(appliance.metric("switchyard_shell_connections")? >= 4.0);
+    let requests = appliance.metrics()?;
+    let counted = |key: &str| requests.iter().find(|(name, _)| name == key).map(|(_, count)| *count);
+    assert_eq!(
+        counted("switchyard_shell_requests_total{request=\"log\",result=\"invalid\"}"),
+        Some(3.0),
+        "{requests:?}"
+    );
     held.pop();
     until("there is room again", || Ok(house.run(me(), &["log"])?.status.success()))?;
     let (status, _) = appliance.stop()?;

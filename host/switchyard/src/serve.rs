@@ -24,8 +24,8 @@ use parking_lot::Mutex;
 use shell::{AsTyped, Ports, Shell, Watch};
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
 
@@ -112,6 +112,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         recovered,
         recovery_ms,
         business: business.clone(),
+        shell: OnceLock::new(),
         history: history.clone(),
         pump: Mutex::new(pump),
         shelf,
@@ -121,8 +122,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
     let threads = core_loop::start(
         seed,
-        engine,
-        first,
+        (engine, first),
         store.clone(),
         links.hub(),
         questions,
@@ -154,7 +154,10 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 records: Arc::new(Reading { core: core.clone(), history }),
                 numbering: Arc::new(AsTyped),
             };
-            Some(Shell::open(door.options.clone(), ports)?)
+            let shell = Arc::new(Shell::open(door.options.clone(), ports)?);
+            tracing::info!(path = %shell.path().display(), "the command line's socket");
+            let _ = appliance.shell.set(shell.clone());
+            Some(shell)
         }
         None => None,
     };
