@@ -2,7 +2,7 @@
 //! run as root, and through a real sshd.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use behaviour_tests::{PATIENCE, Peer, Stage, until};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -246,6 +246,41 @@ fn what_was_sent_survives_a_kill_before_it_is_delivered_and_is_sent_once() -> Re
     let output = sending.wait_with_output()?;
     ensure!(output.status.success(), "{}", said(&output));
     assert_eq!(upstream.expect("submit")?["text"], "from standard input");
+    Ok(())
+}
+
+#[test]
+fn what_others_send_reaches_an_inbox_before_any_route_and_nothing_ends_where_nobody_reads() -> Result<()> {
+    let house = House::new()?;
+    let users = [user(me(), &[A], "deliver = true"), user(me(), &[B], "")];
+    let mut blueprint = house.blueprint(&users)?;
+    // A route may name the shell, too.
+    blueprint.account("acme", "").native("shell");
+    let appliance = blueprint.start()?;
+    let mut esme = Peer::python(
+        "esme.py",
+        &json!({ "port": appliance.smpp().port(), "system_id": "acme", "password": PASSWORD }),
+    )?;
+    assert_eq!(esme.expect("bound")?["status"], 0);
+    for (to, state) in [(A, "DELIVRD"), (B, "DELIVRD"), (C, "UNDELIV")] {
+        let digits = to.trim_start_matches('+');
+        esme.tell(&json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }))?;
+        let receipt = esme.expect("deliver")?;
+        let text = receipt["text"].as_str().unwrap_or_default();
+        ensure!(text.contains(&format!("stat:{state}")), "{to}: {text}");
+    }
+    for (own, note) in [(A, "inbox on the command line"), (B, "")] {
+        let inbox = house.page(me(), &["--as", own, "inbox"])?;
+        assert_eq!(texts(&inbox), [Some(&*format!("for {own}"))]);
+        assert_eq!(inbox["messages"][0]["from"], "+10655", "as international as its sender said");
+        let id = inbox["messages"][0]["id"].as_str().context("an id")?;
+        let why = &appliance.get(&format!("/v1/messages/{id}"))?["why_here"];
+        ensure!(why["note"].as_str().unwrap_or_default().contains(note), "{why}");
+        assert_eq!(why["plugin"] == "house", own == A);
+    }
+    let asked = json!({ "origin": "acme", "destination": A }).to_string();
+    let explained = appliance.ask("POST", "/v1/explain", asked.as_bytes())?.to_string();
+    ensure!(explained.contains("inbox on the command line"), "{explained}");
     Ok(())
 }
 
