@@ -141,6 +141,8 @@ fn two_users_see_their_own_messages_only_by_uid_where_the_test_is_root() -> Resu
     }
     let mut blueprint = house.blueprint(&users)?;
     blueprint.archive("sqlite:archive.db");
+    // The inboxes come before it.
+    blueprint.router(&house.stage.guest("prefix_router"), "[default]\nreject = \"prohibited\"\n")?;
     let appliance = blueprint.start()?;
 
     let to_b = as_a(&["send", B, "for b \u{1b}[31mred\nline"]);
@@ -204,6 +206,7 @@ fn two_users_see_their_own_messages_only_by_uid_where_the_test_is_root() -> Resu
     }
     house.refused(user_a, &["--as", A, "send", "mother", "x"], 65, "is no number")?;
     house.refused(user_a, &["--as", A, "send", B, ""], 65, "there is no text")?;
+    house.refused(user_a, &["--as", A, "send", "+491701234567", "x"], 1, "rejected: prohibited")?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     house.refused(user_a, &["--as", A, "log"], 69, "Is the appliance running")?;
