@@ -2,7 +2,7 @@
 //! run as root, and through a real sshd.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use behaviour_tests::{PATIENCE, Peer, Stage, until};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -141,6 +141,8 @@ fn two_users_see_their_own_messages_only_by_uid_where_the_test_is_root() -> Resu
     }
     let mut blueprint = house.blueprint(&users)?;
     blueprint.archive("sqlite:archive.db");
+    // The inboxes come before it.
+    blueprint.router(&house.stage.guest("prefix_router"), "[default]\nreject = \"prohibited\"\n")?;
     let appliance = blueprint.start()?;
 
     let to_b = as_a(&["send", B, "for b \u{1b}[31mred\nline"]);
@@ -204,6 +206,7 @@ fn two_users_see_their_own_messages_only_by_uid_where_the_test_is_root() -> Resu
     }
     house.refused(user_a, &["--as", A, "send", "mother", "x"], 65, "is no number")?;
     house.refused(user_a, &["--as", A, "send", B, ""], 65, "there is no text")?;
+    house.refused(user_a, &["--as", A, "send", "+491701234567", "x"], 1, "rejected: prohibited")?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     house.refused(user_a, &["--as", A, "log"], 69, "Is the appliance running")?;
@@ -246,6 +249,41 @@ fn what_was_sent_survives_a_kill_before_it_is_delivered_and_is_sent_once() -> Re
     let output = sending.wait_with_output()?;
     ensure!(output.status.success(), "{}", said(&output));
     assert_eq!(upstream.expect("submit")?["text"], "from standard input");
+    Ok(())
+}
+
+#[test]
+fn what_others_send_reaches_an_inbox_before_any_route_and_nothing_ends_where_nobody_reads() -> Result<()> {
+    let house = House::new()?;
+    let users = [user(me(), &[A], "deliver = true"), user(me(), &[B], "")];
+    let mut blueprint = house.blueprint(&users)?;
+    // A route may name the shell, too.
+    blueprint.account("acme", "").native("shell");
+    let appliance = blueprint.start()?;
+    let mut esme = Peer::python(
+        "esme.py",
+        &json!({ "port": appliance.smpp().port(), "system_id": "acme", "password": PASSWORD }),
+    )?;
+    assert_eq!(esme.expect("bound")?["status"], 0);
+    for (to, state) in [(A, "DELIVRD"), (B, "DELIVRD"), (C, "UNDELIV")] {
+        let digits = to.trim_start_matches('+');
+        esme.tell(&json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }))?;
+        let receipt = esme.expect("deliver")?;
+        let text = receipt["text"].as_str().unwrap_or_default();
+        ensure!(text.contains(&format!("stat:{state}")), "{to}: {text}");
+    }
+    for (own, note) in [(A, "inbox on the command line"), (B, "")] {
+        let inbox = house.page(me(), &["--as", own, "inbox"])?;
+        assert_eq!(texts(&inbox), [Some(&*format!("for {own}"))]);
+        assert_eq!(inbox["messages"][0]["from"], "+10655", "as international as its sender said");
+        let id = inbox["messages"][0]["id"].as_str().context("an id")?;
+        let why = &appliance.get(&format!("/v1/messages/{id}"))?["why_here"];
+        ensure!(why["note"].as_str().unwrap_or_default().contains(note), "{why}");
+        assert_eq!(why["plugin"] == "house", own == A);
+    }
+    let asked = json!({ "origin": "acme", "destination": A }).to_string();
+    let explained = appliance.ask("POST", "/v1/explain", asked.as_bytes())?.to_string();
+    ensure!(explained.contains("inbox on the command line"), "{explained}");
     Ok(())
 }
 
@@ -325,6 +363,7 @@ fn bad_lines_hurt_nobody_and_connections_are_limited() -> Result<()> {
         last = caller.hear()?;
     }
     assert_eq!(kind(&last.context("an answer")?), "malformed");
+    assert_eq!(caller.hear()?, None);
 
     // The first word must be hello, and a line has an end.
     let mut rude = Caller::new(&house)?;
@@ -357,6 +396,15 @@ fn bad_lines_hurt_nobody_and_connections_are_limited() -> Result<()> {
     assert_eq!(kind(&answer), "unavailable", "{answer}");
     assert_eq!(fifth.hear()?, None);
     house.refused(me(), &["log"], 75, "you have 4 connections already")?;
+    ensure!(appliance.metric("switchyard_shell_turned_away_total")? >= 2.0);
+    ensure!(appliance.metric("switchyard_shell_connections")? >= 4.0);
+    let requests = appliance.metrics()?;
+    let counted = |key: &str| requests.iter().find(|(name, _)| name == key).map(|(_, count)| *count);
+    assert_eq!(
+        counted("switchyard_shell_requests_total{request=\"log\",result=\"invalid\"}"),
+        Some(3.0),
+        "{requests:?}"
+    );
     held.pop();
     until("there is room again", || Ok(house.run(me(), &["log"])?.status.success()))?;
     let (status, _) = appliance.stop()?;

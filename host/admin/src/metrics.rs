@@ -105,6 +105,12 @@ metrics! {
     Counter GSM_RELAYED = "switchyard_gsm_relayed_frames_total" ["network"];
     /// Calls of business systems by account, method and result.
     Counter BUSINESS_REQUESTS = "switchyard_business_requests_total" ["account", "method", "result"];
+    /// Connections to the command line's socket.
+    Gauge SHELL_CONNECTIONS = "switchyard_shell_connections" [];
+    /// Callers at the command line's socket that were turned away: strangers, or too many.
+    Counter SHELL_TURNED_AWAY = "switchyard_shell_turned_away_total" [];
+    /// Requests of subscribers and operators on the command line, by what was asked and what came of it.
+    Counter SHELL_REQUESTS = "switchyard_shell_requests_total" ["request", "result"];
     /// Messages accepted from business systems.
     Counter BUSINESS_ACCEPTED = "switchyard_business_accepted_total" ["account"];
     /// Replies and reports that business systems fetched and acknowledged.

@@ -3,6 +3,7 @@
 use crate::door::Shared;
 use crate::permit::Permit;
 use crate::records::{MOST, USUAL, View, Wanted, internal};
+use crate::watch::Changes;
 use crate::wire::{
     Ask, Event, Fault, Follow, Hello, Kind, LONGEST_LINE, List, Reply, Request, Response, Welcome,
 };
@@ -25,19 +26,22 @@ const FIRST: Duration = Duration::from_secs(10);
 /// How long a caller may take to read an answer.
 const WRITE: Duration = Duration::from_secs(30);
 
-/// Connections by whom they are.
+/// A user, and of one that acts for many the number too.
+type Whose = (u32, Option<Number>);
+
+/// Connections by whose they are.
 #[derive(Debug, Default)]
-pub(crate) struct Slots(Mutex<HashMap<(u32, Option<Number>), NonZero<usize>>>);
+pub(crate) struct Slots(Mutex<HashMap<Whose, NonZero<usize>>>);
 
 /// A place, given back when it is dropped.
 #[derive(Debug)]
 struct Slot {
     slots: Arc<Slots>,
-    whose: (u32, Option<Number>),
+    whose: Whose,
 }
 
 impl Slots {
-    fn take(self: &Arc<Self>, whose: (u32, Option<Number>), most: usize) -> Result<Slot, Fault> {
+    fn take(self: &Arc<Self>, whose: Whose, most: usize) -> Result<Slot, Fault> {
         let mut slots = self.0.lock();
         let taken = slots.get(&whose).map_or(0, |taken| taken.get());
         match NonZero::new(taken + 1).filter(|taken| taken.get() <= most) {
@@ -111,6 +115,7 @@ impl Connection<'_> {
         let _place = (!permit.is_for_many())
             .then(|| self.shared.slots.take((permit.uid, None), options.connections_per_user))
             .transpose()
+            .inspect_err(|_| self.shared.turned_away())
             .map_err(NoLine::Fault)?;
         let first = self.read(FIRST).await?;
         let admitted = match &first.ask {
@@ -131,6 +136,7 @@ impl Connection<'_> {
         self.write(Some(first.id), ok(&Welcome { number })).await?;
         loop {
             let request = self.read(options.idle).await?;
+            let name = request.ask.name();
             let reply = match request.ask {
                 Ask::Hello(_) => {
                     Err(Fault::new(Kind::Malformed, "hello was said; a connection acts as one number"))
@@ -140,12 +146,15 @@ impl Connection<'_> {
                 }
                 Ask::Inbox(list) => self.list(&view, list, true).await,
                 Ask::Log(list) => self.list(&view, list, false).await,
-                Ask::Follow(follow) => match self.follow(&view, request.id, follow).await {
-                    Ok(()) => return Ok(()),
-                    Err(NoLine::Fault(fault)) => Err(fault),
-                    Err(NoLine::End) => return Ok(()),
+                Ask::Follow(follow) => match self.changes(&view, follow).await {
+                    Ok(changes) => {
+                        self.shared.count(name, "ok");
+                        return self.follow(&view, request.id, changes).await;
+                    }
+                    Err(fault) => Err(fault),
                 },
             };
+            self.shared.count(name, reply.as_ref().err().map_or("ok", |fault| fault.kind.name()));
             self.write(Some(request.id), reply.unwrap_or_else(Reply::Error)).await?;
         }
     }
@@ -155,7 +164,12 @@ impl Connection<'_> {
         let place = match (&view, permit.is_for_many()) {
             (View::Subscriber(number), true) => {
                 let most = self.shared.options.connections_per_user;
-                Some(self.shared.slots.take((permit.uid, Some(number.clone())), most)?)
+                Some(
+                    self.shared
+                        .slots
+                        .take((permit.uid, Some(number.clone())), most)
+                        .inspect_err(|_| self.shared.turned_away())?,
+                )
             }
             _ => None,
         };
@@ -252,11 +266,14 @@ impl Connection<'_> {
         .map(|page| ok(&page))
     }
 
+    async fn changes(&self, view: &View, follow: Follow) -> Result<Changes, Fault> {
+        let number = Self::number(view, follow.number)?;
+        self.open(number.as_ref()).await?;
+        Ok(self.shared.library.watch.follow(number.as_ref()))
+    }
+
     /// Tells what happens, until the caller hangs up or says anything else.
-    async fn follow(&mut self, view: &View, id: u64, follow: Follow) -> Result<(), NoLine> {
-        let number = Self::number(view, follow.number).map_err(NoLine::Fault)?;
-        self.open(number.as_ref()).await.map_err(NoLine::Fault)?;
-        let mut changes = self.shared.library.watch.follow(number.as_ref());
+    async fn follow(&mut self, view: &View, id: u64, mut changes: Changes) -> Result<(), NoLine> {
         self.write(Some(id), ok(&Value::Object(serde_json::Map::new()))).await?;
         // What was told last, so that nothing is told twice; of a few, since most messages end soon.
         let mut told: std::collections::VecDeque<crate::wire::Item> = std::collections::VecDeque::new();

@@ -9,10 +9,11 @@ use doors::{Bucket, Core, Desk, Hub, Routing};
 use engine::{Answer, Event};
 use model::Timestamp;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::net::{UnixListener, UnixStream};
@@ -63,8 +64,19 @@ pub struct Shell {
     path: PathBuf,
     stop: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    desk: Arc<Desk>,
     hub: Arc<Hub>,
+    shared: Arc<Shared>,
+}
+
+/// What the door has come to.
+#[derive(Debug, Clone, Default)]
+pub struct ShellState {
+    /// Connections now.
+    pub connections: usize,
+    /// Callers that were turned away, as strangers or for want of room.
+    pub turned_away: u64,
+    /// Requests since the start, by what was asked and what came of it: `ok`, or the kind of fault.
+    pub requests: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 /// What all connections share.
@@ -77,6 +89,9 @@ pub(crate) struct Shared {
     numbering: Arc<dyn Numbering>,
     desk: Arc<Desk>,
     buckets: Mutex<HashMap<Number, (Bucket, Instant)>>,
+    places: Arc<Semaphore>,
+    turned_away: AtomicU64,
+    requests: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
 }
 
 /// How often boxes are looked over.
@@ -92,7 +107,6 @@ impl Shell {
         let listener = listen(&options)?;
         let options = Arc::new(options);
         let Ports { core, routing, hub, store, watch, records, numbering } = ports;
-        let desk = Desk::open(&hub);
         let shared = Arc::new(Shared {
             options: options.clone(),
             library: Arc::new(Library { store, watch: watch.clone(), records }),
@@ -100,22 +114,36 @@ impl Shell {
             core: core.clone(),
             routing,
             numbering,
-            desk: desk.clone(),
+            desk: Desk::open(&hub),
             buckets: Mutex::default(),
+            places: Arc::new(Semaphore::new(options.connections)),
+            turned_away: AtomicU64::new(0),
+            requests: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let tasks = vec![
             tokio::spawn(inbox::run(core, hub.clone(), options.clone(), stopped.clone())),
-            tokio::spawn(accept(shared, listener, stopped.clone())),
+            tokio::spawn(accept(shared.clone(), listener, stopped.clone())),
             tokio::spawn(keep_boxes(watch, options, stopped)),
         ];
-        Ok(Self { path, stop, tasks: Mutex::new(tasks), desk, hub })
+        Ok(Self { path, stop, tasks: Mutex::new(tasks), hub, shared })
     }
 
     /// Where the socket is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What it has come to.
+    #[must_use]
+    pub fn state(&self) -> ShellState {
+        let shared = &self.shared;
+        ShellState {
+            connections: shared.options.connections.saturating_sub(shared.places.available_permits()),
+            turned_away: shared.turned_away.load(Relaxed),
+            requests: shared.requests.lock().clone(),
+        }
     }
 
     /// Closes the door: no new connections, and those that are there end with their next answer, or when the time is over. The
@@ -131,7 +159,7 @@ impl Shell {
                 task.abort();
             }
         }
-        self.desk.close(&self.hub);
+        self.shared.desk.close(&self.hub);
     }
 }
 
@@ -159,7 +187,6 @@ fn listen(options: &ShellOptions) -> Result<UnixListener, ShellError> {
 }
 
 async fn accept(shared: Arc<Shared>, listener: UnixListener, mut stop: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(shared.options.connections));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -168,7 +195,7 @@ async fn accept(shared: Arc<Shared>, listener: UnixListener, mut stop: watch::Re
             _ = stop.wait_for(|stop| *stop) => break,
         };
         match accepted {
-            Ok((stream, _)) => match places.clone().try_acquire_owned() {
+            Ok((stream, _)) => match shared.places.clone().try_acquire_owned() {
                 Ok(place) => {
                     let (shared, stop) = (shared.clone(), stop.clone());
                     connections.spawn(async move {
@@ -177,6 +204,7 @@ async fn accept(shared: Arc<Shared>, listener: UnixListener, mut stop: watch::Re
                     });
                 }
                 Err(_) => {
+                    shared.turned_away();
                     let detail = "too many connections; try again later";
                     connection::turn_away(&stream, &Fault::new(Kind::Unavailable, detail));
                 }
@@ -205,6 +233,7 @@ async fn one(shared: &Arc<Shared>, stream: UnixStream, stop: watch::Receiver<boo
     match judged.await {
         Ok(Ok(permit)) => connection::serve(shared, &permit, stream, stop).await,
         Ok(Err(name)) => {
+            shared.turned_away();
             tracing::info!(uid, "a stranger at the shell's socket");
             let detail =
                 format!("{name} may not use this appliance; an admin can change that in [[shell.users]]");
@@ -239,6 +268,14 @@ fn wall() -> Timestamp {
 }
 
 impl Shared {
+    pub(crate) fn turned_away(&self) {
+        self.turned_away.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count(&self, request: &'static str, result: &'static str) {
+        *self.requests.lock().entry((request, result)).or_default() += 1;
+    }
+
     /// Submits; the answer comes when the message is on disk.
     pub(crate) async fn submit(&self, view: &View, asked: &Submission) -> Result<Accepted, Fault> {
         let View::Subscriber(caller) = view else {

@@ -25,7 +25,7 @@ mod watch;
 pub mod wire;
 
 pub use command::Command;
-pub use door::{Ports, Shell, ShellError};
+pub use door::{Ports, Shell, ShellError, ShellState};
 pub use number::{AsTyped, Number, Numbering, ParseNumberError};
 pub use options::{Numbers, Principal, ShellOptions, UserOptions};
 pub use records::{Asked, Ended, Kept, Older, Records};

@@ -20,6 +20,8 @@ use tokio::sync::mpsc;
 
 /// Changes that a follower may be behind before it loses some.
 const BEHIND: usize = 1024;
+/// Ids that are added or removed at a time: a commit waits for no more than these.
+const HELD: usize = 1000;
 /// A box that nobody has asked for so long is closed, unless the configuration names its number.
 const UNUSED: Duration = Duration::from_secs(3600);
 
@@ -227,10 +229,13 @@ impl Watch {
                 }
             }
         })?;
-        let mut inner = self.inner.lock();
-        for (id, number) in found {
-            inner.add(id, &number);
+        for some in found.chunks(HELD) {
+            let mut inner = self.inner.lock();
+            for (id, number) in some {
+                inner.add(*id, number);
+            }
         }
+        let mut inner = self.inner.lock();
         for number in &wanted {
             if let Some(mailbox) = inner.boxes.get_mut(number) {
                 mailbox.complete = true;
@@ -267,7 +272,23 @@ impl Watch {
     /// Forgets what has left the store without a commit of the engine's, as finished messages do where there is no archive,
     /// and closes boxes that nobody uses.
     pub(crate) fn tidy(&self, now: Instant) -> Result<(), StoreError> {
-        let oldest = self.store.oldest()?.unwrap_or(MessageId(u64::MAX));
+        // Without any message in the store, one may just be coming in: the next turn will do.
+        let oldest = self.store.oldest()?.unwrap_or(MessageId(0));
+        let gone = self.close_unused(now, oldest);
+        for some in gone.chunks(HELD) {
+            let mut inner = self.inner.lock();
+            for id in some {
+                // Meanwhile a box may have been opened again.
+                if *id < oldest || inner.whose.get(id).is_some_and(SmallVec::is_empty) {
+                    inner.remove(*id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes boxes that nobody uses, and tells which ids are in none any more or older than all there is.
+    fn close_unused(&self, now: Instant, oldest: MessageId) -> Vec<MessageId> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         inner.followers.retain(|follower| !follower.changed.is_closed());
@@ -297,10 +318,7 @@ impl Watch {
         for mailbox in inner.boxes.values_mut() {
             gone.extend(mailbox.ids.range(..oldest));
         }
-        for id in gone {
-            inner.remove(id);
-        }
         self.active.store(!(inner.boxes.is_empty() && inner.followers.is_empty()), Relaxed);
-        Ok(())
+        gone
     }
 }

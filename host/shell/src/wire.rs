@@ -37,6 +37,18 @@ pub enum Ask {
     Follow(Follow),
 }
 
+impl Ask {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Send(_) => "send",
+            Self::Inbox(_) => "inbox",
+            Self::Log(_) => "log",
+            Self::Follow(_) => "follow",
+        }
+    }
+}
+
 /// As whom a connection acts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,6 +158,22 @@ pub enum Kind {
     Internal,
 }
 
+impl Kind {
+    /// The word for it, as it is written.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::NotAllowed => "not-allowed",
+            Self::Invalid => "invalid",
+            Self::KeyReused => "key-reused",
+            Self::Rejected => "rejected",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// A message as its sender, its addressee or an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
@@ -248,6 +276,9 @@ mod tests {
             json!({ "ask": { "log": {} } }),
         ] {
             assert!(serde_json::from_value::<Request>(bad.clone()).is_err(), "{bad}");
+        }
+        for kind in [Kind::Malformed, Kind::NotAllowed, Kind::KeyReused, Kind::Internal] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }
         let fault = Fault::new(Kind::NotAllowed, "no");
         for (what, shape) in [

@@ -309,32 +309,27 @@ impl Store {
     /// When the disk fails or a record is damaged.
     pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<Found>, StoreError> {
         let transaction = self.database.begin_read()?;
-        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
-        let mut waiting = messages.range(..before.0)?.rev().peekable();
-        let mut ended = finished.range(..before.0)?.rev().peekable();
         let mut decoder = Decoder::new();
-        let mut found = Vec::new();
-        let id = |row: Option<&Result<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>), _>>| {
-            // What cannot be read is taken next, and told.
-            row.map(|row: &Result<_, redb::StorageError>| row.as_ref().map_or(u64::MAX, |(id, _)| id.value()))
-        };
-        while found.len() < most {
-            let (first, second) = (id(waiting.peek()), id(ended.peek()));
-            if first.is_none() && second.is_none() {
+        let mut found: Vec<(u64, Found)> = Vec::new();
+        for row in transaction.open_table(MESSAGES)?.range(..before.0)?.rev() {
+            if found.len() == most {
                 break;
             }
-            if first > second {
-                let Some(row) = waiting.next().transpose()? else { break };
-                let id = MessageId(row.0.value());
-                let (message, _) = decoder.message(id, row.1.value()).map_err(damaged("messages", id.0))?;
-                if message.kind == Kind::Text {
-                    found.push(Found::Waiting(message, None));
-                }
-            } else {
-                let Some(row) = ended.next().transpose()? else { break };
-                found.push(decode_finished(&mut decoder, MessageId(row.0.value()), row.1.value())?);
+            let (id, value) = row?;
+            let id = id.value();
+            let (message, _) =
+                decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
+            if message.kind == Kind::Text {
+                found.push((id, Found::Waiting(message, None)));
             }
         }
+        for row in transaction.open_table(FINISHED)?.range(..before.0)?.rev().take(most) {
+            let (id, value) = row?;
+            let id = id.value();
+            found.push((id, decode_finished(&mut decoder, MessageId(id), value.value())?));
+        }
+        found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        let found = found.into_iter().take(most).map(|(_, found)| found).collect();
         Ok(found)
     }
 

@@ -17,8 +17,8 @@ use model::{
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use store::{Found, Store};
 
@@ -36,6 +36,8 @@ pub(crate) struct Switchyard {
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
     pub(crate) networks: Vec<Arc<gsm::Network>>,
+    /// Opened last.
+    pub(crate) shell: OnceLock<Arc<shell::Shell>>,
     pub(crate) history: Option<History>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
     pub(crate) shelf: Arc<capabilities::Shelf>,

@@ -139,8 +139,7 @@ pub(crate) fn seed() -> (CoreSeed, CoreHandle) {
 /// Starts the core. `first` is what recovery wants written.
 pub(crate) fn start(
     seed: CoreSeed,
-    engine: Engine,
-    first: Output,
+    (engine, first): (Engine, Output),
     store: Arc<Store>,
     hub: Arc<Hub>,
     questions: Questions,

@@ -370,6 +370,14 @@ impl Switchyard {
             let up = matches!(status.state, archive::State::Up);
             page.put(&metrics::ARCHIVE_UP, &[], f64::from(u8::from(up)));
         }
+        if let Some(shell) = self.shell.get() {
+            let state = shell.state();
+            page.put(&metrics::SHELL_CONNECTIONS, &[], state.connections as f64);
+            page.put(&metrics::SHELL_TURNED_AWAY, &[], state.turned_away as f64);
+            for ((request, result), count) in state.requests {
+                page.put(&metrics::SHELL_REQUESTS, &[request, result], count as f64);
+            }
+        }
         let states = self.business.states();
         for state in &states {
             for ((method, result), count) in &state.requests {

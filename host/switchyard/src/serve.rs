@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use shell::{AsTyped, Numbering, Ports, Shell, Watch};
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
 
@@ -120,6 +120,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         recovery_ms,
         business: business.clone(),
         networks: networks.clone(),
+        shell: OnceLock::new(),
         history: history.clone(),
         pump: Mutex::new(pump),
         shelf,
@@ -129,8 +130,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
     let threads = core_loop::start(
         seed,
-        engine,
-        first,
+        (engine, first),
         store.clone(),
         links.hub(),
         questions,
@@ -167,7 +167,10 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 records: Arc::new(Reading { core: core.clone(), history }),
                 numbering,
             };
-            Some(Shell::open(door.options.clone(), ports)?)
+            let shell = Arc::new(Shell::open(door.options.clone(), ports)?);
+            tracing::info!(path = %shell.path().display(), "the command line's socket");
+            let _ = appliance.shell.set(shell.clone());
+            Some(shell)
         }
         None => None,
     };

@@ -228,6 +228,10 @@ impl Caller {
                     );
                     return Err(Failure::Fault(crate::wire::Fault::new(Kind::Unavailable, detail)));
                 }
+                Err(Failure::Fault(mut fault)) if fault.kind == Kind::Unavailable => {
+                    fault.detail.push_str(&format!(" (under --key {key} it can be repeated safely)"));
+                    return Err(Failure::Fault(fault));
+                }
                 Err(failure) => return Err(failure),
             }
         };

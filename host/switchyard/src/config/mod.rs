@@ -251,10 +251,8 @@ impl Config {
         if self.shell.is_some()
             && let Some(other) = seen.insert(shell::NAME, "shell")
         {
-            let what = format!(
-                "is the name of an {other} too; queues and routes could not be told apart",
-                other = other
-            );
+            let what =
+                format!("is the name of another {other}, too; queues and routes could not be told apart");
             root.wrong("shell", what);
         }
         let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
@@ -696,6 +694,68 @@ on-fault = "nowhere"
                 "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]",
             ]
         );
+    }
+
+    #[test]
+    fn who_may_use_the_command_line_is_checked() {
+        let text = r#"[appliance]
+data = "/nowhere"
+[[peer]]
+name = "shell"
+address = "localhost:2775"
+system-id = "us"
+[shell]
+socket = "/run/x.sock"
+mode = "rw"
+group = "no group of this name"
+[[shell.users]]
+user = "no user of this name"
+numbers = ["16195550123"]
+[[shell.users]]
+uid = 7
+gid = 8
+numbers = "all"
+[[shell.users]]
+uid = 9
+numbers = "any"
+deliver = true
+[[shell.users]]
+uid = 10
+oprator = true
+"#;
+        assert_eq!(
+            problems(text),
+            [
+                "line 7: shell: is the name of another peer, too; queues and routes could not be told apart",
+                "line 9: shell.mode: is \"rw\", and must be octal, such as \"0660\"",
+                "line 10: shell.group: \"no group of this name\" is no group of this system",
+                "line 12: shell.users[0].user: \"no user of this name\" is no user of this system",
+                "line 13: shell.users[0].numbers: \"16195550123\" is no number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
+                "line 14: shell.users[1].user: exactly one of user, uid, group and gid says for whom an entry is",
+                "line 17: shell.users[1].numbers: is \"all\", and must be a list of numbers, or \"any\"",
+                "line 21: shell.users[2].deliver: goes with numbers = [...]: what is for these is delivered to the inbox",
+                "line 22: shell.users[3].numbers: is missing; write for example numbers = [\"+16195550123\"]",
+                "line 24: shell.users[3].oprator: is unknown; did you mean \"operator\"?",
+            ]
+        );
+        let right = r#"[appliance]
+data = "/nowhere"
+[shell]
+socket = "x.sock"
+[[shell.users]]
+uid = 7
+numbers = ["+16195550123", "+16195550124"]
+deliver = true
+[[shell.users]]
+gid = 8
+numbers = "any"
+"#;
+        let config = Config::parse(right, Path::new("/etc/switchyard")).unwrap();
+        assert_eq!(config.names(), ["shell"]);
+        let shell = config.shell.unwrap();
+        assert_eq!(shell.options.socket, Path::new("/etc/switchyard/x.sock"));
+        assert_eq!((shell.options.mode, shell.options.inboxes().len()), (0o660, 2));
+        assert!(shell.queue.addressee);
     }
 
     #[test]

@@ -59,7 +59,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         package: "openssh-server",
-        reason: "lets subscribers in by forced commands, on a private port",
+        reason: "lets subscribers in by forced commands, on a private port; the service that the package may start is not needed",
         there: || exists("/usr/sbin/sshd"),
     },
     Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
