@@ -94,7 +94,8 @@ impl Network {
 
     fn queue(&self, key: &str) -> Result<u64> {
         let queues = self.appliance()?.get("/v1/queues")?;
-        let of_phones = queues.as_array().context("no queues")?.iter().find(|queue| queue["peer"] == "phones");
+        let of_phones =
+            queues.as_array().context("no queues")?.iter().find(|queue| queue["peer"] == "phones");
         of_phones.and_then(|queue| queue[key].as_u64()).context("no such queue")
     }
 
@@ -119,7 +120,8 @@ impl Network {
 }
 
 #[test]
-fn a_storm_of_100_000_messages_asks_once_about_each_of_1000_numbers_and_the_hlr_dies_in_the_middle() -> Result<()> {
+fn a_storm_of_100_000_messages_asks_once_about_each_of_1000_numbers_and_the_hlr_dies_in_the_middle()
+-> Result<()> {
     const MESSAGES: u64 = 100_000;
     const NUMBERS: u64 = 1_000;
     let mut network = Network::start(NUMBERS, "window = 1000")?;
@@ -221,7 +223,11 @@ fn a_full_phone_gets_its_messages_within_a_second_of_saying_that_it_has_room() -
     msc.ready(0);
     msc.wait_for_taken(10, PATIENCE)?;
     let report = msc.report();
-    println!("the first came {:?} after, the last {:?}", report.arrivals[1].at - said, report.arrivals[10].at - said);
+    println!(
+        "the first came {:?} after, the last {:?}",
+        report.arrivals[1].at - said,
+        report.arrivals[10].at - said
+    );
     assert_eq!((report.arrivals.len(), report.out_of_order()), (11, 0));
     assert_eq!(network.settle(&[&msc])?, 0);
     Ok(())
@@ -260,8 +266,10 @@ fn what_an_msc_never_answers_is_in_doubt_and_comes_when_the_phone_is_seen() -> R
     // A repetition is the same TPDU but for the word that more wait: a phone that has it can tell.
     let report = msc.report();
     for subscriber in 0..2 {
-        let of = |arrival: &&behaviour_tests::load::gsm::Arrival| arrival.imsi == Subscribers::imsi(subscriber);
-        let tpdus: Vec<_> = report.arrivals.iter().filter(of).filter_map(|arrival| arrival.tpdu.as_deref()).collect();
+        let of =
+            |arrival: &&behaviour_tests::load::gsm::Arrival| arrival.imsi == Subscribers::imsi(subscriber);
+        let tpdus: Vec<_> =
+            report.arrivals.iter().filter(of).filter_map(|arrival| arrival.tpdu.as_deref()).collect();
         assert_eq!(tpdus[0][1..], tpdus[1][1..]);
     }
     Ok(())

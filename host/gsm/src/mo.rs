@@ -108,7 +108,11 @@ pub(crate) fn read(
         let digits = called.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
         if digits != Some(&options.service_centre.value[..]) {
             let why = "another service centre's";
-            return Err(Unread::Refused(no(RpCause::UNASSIGNED_NUMBER, FailureCause::NO_SC_SUBSCRIPTION, why)));
+            return Err(Unread::Refused(no(
+                RpCause::UNASSIGNED_NUMBER,
+                FailureCause::NO_SC_SUBSCRIPTION,
+                why,
+            )));
         }
     }
     let tpdu = request.user_information().ok_or_else(|| unreadable("without a TPDU"))?;
@@ -148,7 +152,8 @@ fn message(
 ) -> Result<Submission, No> {
     let (ton, npi, value) = submit.destination.to_smpp();
     let dialled = Address::new(ton, npi, &value);
-    let bad_number = no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no number of the plan's");
+    let bad_number =
+        no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no number of the plan's");
     let destination = match &options.plan {
         None if dialled.is_empty() => return Err(bad_number),
         None => dialled.clone(),
@@ -159,7 +164,11 @@ fn message(
                 Ok(number) => number.address(),
                 Err(numbering::Refused::Invalid(_)) => return Err(bad_number),
                 Err(numbering::Refused::NotAllowed(_)) => {
-                    return Err(no(RpCause::CALL_BARRED, FailureCause::DESTINATION_BARRED, "not allowed by the plan"));
+                    return Err(no(
+                        RpCause::CALL_BARRED,
+                        FailureCause::DESTINATION_BARRED,
+                        "not allowed by the plan",
+                    ));
                 }
             }
         }
@@ -183,12 +192,7 @@ fn message(
         priority: Priority::default(),
         receipts: if reported { ReceiptRequest::FINAL } else { ReceiptRequest::NONE },
         replace_if_present: false,
-        text: Text {
-            octets: text.octets,
-            data_coding: text.data_coding,
-            udhi: text.udhi,
-            payload: false,
-        },
+        text: Text { octets: text.octets, data_coding: text.data_coding, udhi: text.udhi, payload: false },
         tlvs: if reported {
             mapping::keep(submit.message_reference, &submit.destination)
         } else {
@@ -330,7 +334,8 @@ impl MoBook {
             return Asked::Refused(request, of_refusal(Refusal::QueueFull));
         }
         let named = (request.imsi, submission.named.0, submission.named.1.clone());
-        let known = self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
+        let known =
+            self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
         let (stretch, repeated) = match known {
             Some(recent) if submission.reject_duplicates && recent.id.is_some() => {
                 let why = "a duplicate that its handset does not want";
