@@ -29,16 +29,32 @@ struct Network {
 }
 
 impl Network {
-    /// `more` are further keys of `[[gsm]]`. What is refused is tried again after hours, if nobody is heard of.
+    /// The appliance stands between MSCs and HLR. `more` are further keys of `[[gsm]]`. What is refused is tried again after
+    /// hours, if nobody is heard of.
     fn start(subscribers: u64, more: &str) -> Result<Self> {
-        let stage = Stage::new()?;
-        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(subscribers, PREFIX)))?;
         let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        Self::with(subscribers, None, proxy, &format!("listen = \"{proxy}\"\n{more}"))
+    }
+
+    /// The appliance is a client of an HLR that routes short messages to it.
+    fn behind_a_routing_hlr(subscribers: u64) -> Result<Self> {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let more = "role = \"client\"\nipa-name = \"SMSC-7\"";
+        let mut network = Self::with(subscribers, Some("SMSC-7".to_owned()), nowhere, more)?;
+        network.proxy = network.hlr.gsup();
+        until("the appliance to be known to the HLR", || Ok(network.hlr.is_connected("SMSC-7")))?;
+        Ok(network)
+    }
+
+    fn with(subscribers: u64, centre: Option<String>, proxy: SocketAddr, more: &str) -> Result<Self> {
+        let stage = Stage::new()?;
+        let hlr = HlrOptions { centre, ..HlrOptions::new(Subscribers::new(subscribers, PREFIX)) };
+        let hlr = StandInHlr::start(hlr)?;
         let policy = stage.folder().join("hlr.toml");
         std::fs::write(&policy, shipped("hlr")?)?;
         let mut blueprint = stage.blueprint()?;
         blueprint.router(&stage.guest("prefix_router"), ROUTES)?.account("acme", "window = 2000").tables(&format!(
-            "[[gsm]]\nname = \"phones\"\nlisten = \"{proxy}\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\n\
+            "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\n\
              service-centre = \"{CENTRE}\"\nretry = [\"5h\"]\n{more}\n\
              [resolver]\nplugin = \"hlr-resolver\"\ncomponent = {:?}\npolicy = {:?}\n[resolver.grants]\nhlr = true\n",
             hlr.gsup(),
@@ -94,7 +110,8 @@ impl Network {
 
     fn queue(&self, key: &str) -> Result<u64> {
         let queues = self.appliance()?.get("/v1/queues")?;
-        let of_phones = queues.as_array().context("no queues")?.iter().find(|queue| queue["peer"] == "phones");
+        let of_phones =
+            queues.as_array().context("no queues")?.iter().find(|queue| queue["peer"] == "phones");
         of_phones.and_then(|queue| queue[key].as_u64()).context("no such queue")
     }
 
@@ -119,7 +136,8 @@ impl Network {
 }
 
 #[test]
-fn a_storm_of_100_000_messages_asks_once_about_each_of_1000_numbers_and_the_hlr_dies_in_the_middle() -> Result<()> {
+fn a_storm_of_100_000_messages_asks_once_about_each_of_1000_numbers_and_the_hlr_dies_in_the_middle()
+-> Result<()> {
     const MESSAGES: u64 = 100_000;
     const NUMBERS: u64 = 1_000;
     let mut network = Network::start(NUMBERS, "window = 1000")?;
@@ -221,7 +239,11 @@ fn a_full_phone_gets_its_messages_within_a_second_of_saying_that_it_has_room() -
     msc.ready(0);
     msc.wait_for_taken(10, PATIENCE)?;
     let report = msc.report();
-    println!("the first came {:?} after, the last {:?}", report.arrivals[1].at - said, report.arrivals[10].at - said);
+    println!(
+        "the first came {:?} after, the last {:?}",
+        report.arrivals[1].at - said,
+        report.arrivals[10].at - said
+    );
     assert_eq!((report.arrivals.len(), report.out_of_order()), (11, 0));
     assert_eq!(network.settle(&[&msc])?, 0);
     Ok(())
@@ -260,8 +282,10 @@ fn what_an_msc_never_answers_is_in_doubt_and_comes_when_the_phone_is_seen() -> R
     // A repetition is the same TPDU but for the word that more wait: a phone that has it can tell.
     let report = msc.report();
     for subscriber in 0..2 {
-        let of = |arrival: &&behaviour_tests::load::gsm::Arrival| arrival.imsi == Subscribers::imsi(subscriber);
-        let tpdus: Vec<_> = report.arrivals.iter().filter(of).filter_map(|arrival| arrival.tpdu.as_deref()).collect();
+        let of =
+            |arrival: &&behaviour_tests::load::gsm::Arrival| arrival.imsi == Subscribers::imsi(subscriber);
+        let tpdus: Vec<_> =
+            report.arrivals.iter().filter(of).filter_map(|arrival| arrival.tpdu.as_deref()).collect();
         assert_eq!(tpdus[0][1..], tpdus[1][1..]);
     }
     Ok(())
@@ -366,5 +390,40 @@ fn a_phone_is_told_what_became_of_its_message() -> Result<()> {
     let tpdu = told.tpdu.as_deref().context("no TPDU")?;
     assert_eq!((tpdu[0] & 3, tpdu[1], tpdu.last()), (2, 42, Some(&0)));
     assert_eq!(network.count("/mt/status_reports")?, 1);
+    Ok(())
+}
+
+#[test]
+fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hlr_1_8() -> Result<()> {
+    let mut network = Network::behind_a_routing_hlr(20)?;
+    let options = MscOptions { names: true, range: 0..10, keep: true, ..network.plain("MSC-1") };
+    let msc = StandInMsc::start(options)?;
+    msc.wait_for_located(10, PATIENCE)?;
+    network.submit(2_000, 10)?;
+    msc.wait_for_taken(2_000, PATIENCE)?;
+    assert_eq!(network.settle(&[&msc])?, 0);
+    assert_eq!(msc.report().out_of_order(), 0);
+    let number = Subscribers::new(2, PREFIX).msisdn(0);
+    let sent = msc.submit(&phone(&number, 1, false), "4915112345", "out of a network", PATIENCE);
+    assert_eq!(sent, MoAnswer::Taken);
+    let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
+    esme.wait_for_delivered(1, PATIENCE)?;
+    assert_eq!(esme.delivered, ["out of a network"]);
+    // The HLR knows where a subscriber is not: it says so, and the message waits for the phone to say that it is there.
+    let other = StandInMsc::start(MscOptions { names: true, range: 10..11, ..network.plain("MSC-2") })?;
+    other.wait_for_located(1, PATIENCE)?;
+    other.behave(Answers::Refuse(vec![Cause::Phone(22)]), Duration::ZERO);
+    let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
+    esme.submit_to(10, 110_000)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    until("a phone that is full", || Ok(network.queue("deferred")? == 1))?;
+    other.behave(Answers::Take, Duration::ZERO);
+    other.ready(10);
+    other.wait_for_taken(1, PATIENCE)?;
+    // Its HLR goes and comes back.
+    network.hlr.die();
+    network.hlr.come_back()?;
+    until("the appliance to be back", || Ok(network.hlr.is_connected("SMSC-7")))?;
+    network.submit(100, 10)?;
+    until("all to arrive", || Ok(msc.report().taken() >= 2_100))?;
     Ok(())
 }

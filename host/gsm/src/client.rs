@@ -38,7 +38,11 @@ pub(crate) async fn run(
         };
         let _ = desk.send((next, vec![Input::Gone]));
         // What had worked is tried again soon; what never did, less and less often.
-        wait = if begun.elapsed() > LONGEST_WAIT { Duration::from_secs(1) } else { (wait * 2).min(LONGEST_WAIT) };
+        wait = if begun.elapsed() > LONGEST_WAIT {
+            Duration::from_secs(1)
+        } else {
+            (wait * 2).min(LONGEST_WAIT)
+        };
         if let Err(error) = ended {
             tracing::warn!(network = options.name, hlr, %error, again_in = ?wait, "no connection to the HLR");
             counts.error(format!("HLR {hlr}: {error}"));

@@ -184,7 +184,8 @@ impl Desk {
         self.end_all(None);
         self.flush();
         if let Some((link, deliveries)) = self.link.take().zip(deliveries.take()) {
-            take_leave(&*self.core, &self.hub, link, BARRIER, deliveries, Vec::new(), Duration::from_secs(5)).await;
+            take_leave(&*self.core, &self.hub, link, BARRIER, deliveries, Vec::new(), Duration::from_secs(5))
+                .await;
         }
     }
 
@@ -408,7 +409,8 @@ impl Desk {
             match input {
                 Input::Ready { name, remote, out } => {
                     tracing::info!(network = self.options.name, msc = name.as_deref(), %remote, "connected");
-                    let state = ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
+                    let state =
+                        ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
                     self.shared.connections.lock().insert(conn, state);
                     let missed = name.as_deref().map_or(Vec::new(), |name| self.whereabouts.back(name));
                     self.conns.insert(conn, Conn { name, out });
@@ -457,7 +459,9 @@ impl Desk {
 
     fn message(&mut self, conn: ConnId, message: gsup::Message) {
         match message.kind {
-            MessageType::MT_FORWARD_SM_RESULT | MessageType::MT_FORWARD_SM_ERROR | MessageType::ROUTING_ERROR => {
+            MessageType::MT_FORWARD_SM_RESULT
+            | MessageType::MT_FORWARD_SM_ERROR
+            | MessageType::ROUTING_ERROR => {
                 self.mt_answer(conn, &message);
             }
             MessageType::MO_FORWARD_SM_REQUEST => {

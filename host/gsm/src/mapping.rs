@@ -132,3 +132,78 @@ pub(crate) fn status(state: ReceiptState) -> Status {
         ReceiptState::Unknown => Status::FORWARDED,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text};
+    use std::sync::Arc;
+    use tpdu::ToMs;
+
+    fn message(data_coding: u8, octets: &[u8]) -> Message {
+        let by = Arc::new(DecidedBy { plugin: String::new(), version: String::new() });
+        Message {
+            id: MessageId(1_000_000_007),
+            kind: Kind::Text,
+            origin: PeerId(1),
+            source: Address::new(5, 0, b"ACME"),
+            destination: Address::international("15551234567"),
+            service_type: Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::default(),
+            receipts: ReceiptRequest::NONE,
+            replace_if_present: false,
+            text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
+            tlvs: Bytes::new(),
+            accepted_at: Timestamp(1_703_367_462_000),
+            scheduled: None,
+            expires_at: Timestamp(1_803_367_462_000),
+            routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), by),
+        }
+    }
+
+    fn delivers(message: &Message, more: bool) -> Vec<Deliver> {
+        let options = GsmOptions { zone: -32, ..GsmOptions::new("home", PeerId(2)) };
+        let read = |part: &Bytes| match ToMs::decode(part, false) {
+            Ok(ToMs::Deliver(deliver)) => deliver,
+            other => panic!("{other:?}"),
+        };
+        parts(message, 0, more, &options).unwrap().iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_deliver_has_the_time_of_acceptance_in_the_networks_zone() {
+        let made = delivers(&message(0, b"hello"), false);
+        assert_eq!(made.len(), 1);
+        assert_eq!(made[0].originator.text(), "ACME");
+        assert_eq!((made[0].service_centre_time.hour, made[0].service_centre_time.quarters), (13, -32));
+        assert!(!made[0].more_messages && delivers(&message(0, b"hello"), true)[0].more_messages);
+    }
+
+    #[test]
+    fn all_parts_but_the_last_say_that_more_wait() {
+        let made = delivers(&message(0, &[b'x'; 400]), false);
+        assert_eq!(made.iter().map(|part| part.more_messages).collect::<Vec<_>>(), [true, true, false]);
+        assert!(made.iter().all(|part| part.user_data.udhi));
+        // The same message is the same parts, whenever it is sent.
+        assert_eq!(made, delivers(&message(0, &[b'x'; 400]), false));
+    }
+
+    #[test]
+    fn latin_1_that_calls_itself_the_default_is_taken_for_what_it_is() {
+        let made = delivers(&message(0, b"caf\xE9"), false);
+        assert_eq!(made[0].data_coding, 0);
+        assert_eq!(made[0].user_data.unpack(tpdu::Alphabet::Gsm7), b"caf\x05");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_submission_is_found_again() {
+        let number = tpdu::Address::from_smpp(0, 1, b"5551234").unwrap();
+        let other = [&[0x15, 0x01, 0, 1, 9][..], &keep(42, &number)[..]].concat();
+        assert_eq!(kept(&other), Some((42, number)));
+        for length in 0..other.len() {
+            assert_eq!(kept(&other[..length]), None, "{length}");
+        }
+    }
+}

@@ -108,7 +108,11 @@ pub(crate) fn read(
         let digits = called.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
         if digits != Some(&options.service_centre.value[..]) {
             let why = "another service centre's";
-            return Err(Unread::Refused(no(RpCause::UNASSIGNED_NUMBER, FailureCause::NO_SC_SUBSCRIPTION, why)));
+            return Err(Unread::Refused(no(
+                RpCause::UNASSIGNED_NUMBER,
+                FailureCause::NO_SC_SUBSCRIPTION,
+                why,
+            )));
         }
     }
     let tpdu = request.user_information().ok_or_else(|| unreadable("without a TPDU"))?;
@@ -148,7 +152,8 @@ fn message(
 ) -> Result<Submission, No> {
     let (ton, npi, value) = submit.destination.to_smpp();
     let dialled = Address::new(ton, npi, &value);
-    let bad_number = no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no number of the plan's");
+    let bad_number =
+        no(RpCause::UNASSIGNED_NUMBER, FailureCause::INVALID_SME_ADDRESS, "no number of the plan's");
     let destination = match &options.plan {
         None if dialled.is_empty() => return Err(bad_number),
         None => dialled.clone(),
@@ -159,7 +164,11 @@ fn message(
                 Ok(number) => number.address(),
                 Err(numbering::Refused::Invalid(_)) => return Err(bad_number),
                 Err(numbering::Refused::NotAllowed(_)) => {
-                    return Err(no(RpCause::CALL_BARRED, FailureCause::DESTINATION_BARRED, "not allowed by the plan"));
+                    return Err(no(
+                        RpCause::CALL_BARRED,
+                        FailureCause::DESTINATION_BARRED,
+                        "not allowed by the plan",
+                    ));
                 }
             }
         }
@@ -183,12 +192,7 @@ fn message(
         priority: Priority::default(),
         receipts: if reported { ReceiptRequest::FINAL } else { ReceiptRequest::NONE },
         replace_if_present: false,
-        text: Text {
-            octets: text.octets,
-            data_coding: text.data_coding,
-            udhi: text.udhi,
-            payload: false,
-        },
+        text: Text { octets: text.octets, data_coding: text.data_coding, udhi: text.udhi, payload: false },
         tlvs: if reported {
             mapping::keep(submit.message_reference, &submit.destination)
         } else {
@@ -330,7 +334,8 @@ impl MoBook {
             return Asked::Refused(request, of_refusal(Refusal::QueueFull));
         }
         let named = (request.imsi, submission.named.0, submission.named.1.clone());
-        let known = self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
+        let known =
+            self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
         let (stretch, repeated) = match known {
             Some(recent) if submission.reject_duplicates && recent.id.is_some() => {
                 let why = "a duplicate that its handset does not want";
@@ -444,5 +449,156 @@ impl MoBook {
                 self.recent.remove(&named);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gsup::{MessageType, Number};
+    use model::LinkId;
+    use tpdu::{ToMs, UserData, Validity};
+
+    const WALL: u64 = 1_703_367_462_000;
+
+    fn imsi() -> Imsi {
+        "001010000000001".parse().unwrap()
+    }
+
+    fn submit() -> Submit {
+        Submit {
+            message_reference: 42,
+            destination: tpdu::Address::international("4915112345"),
+            user_data: UserData::pack(tpdu::Alphabet::Gsm7, false, b"hello").unwrap(),
+            ..Submit::default()
+        }
+    }
+
+    fn request(tpdu: &[u8]) -> gsup::Message {
+        gsup::Message::new(MessageType::MO_FORWARD_SM_REQUEST, imsi())
+            .with_reference(7)
+            .with_destination(&RpAddress::ServiceCentre(Number::international("19990014444")))
+            .and_then(|message| message.with_origin(&RpAddress::Msisdn(Number::international("15551234567"))))
+            .and_then(|message| message.with_user_information(tpdu))
+            .unwrap()
+    }
+
+    fn options() -> GsmOptions {
+        GsmOptions::new("home", PeerId(3))
+    }
+
+    fn taken(submit: &Submit) -> Submission {
+        let request = request(&submit.encode().unwrap());
+        read(&request, &options(), &Subscribers::default(), WALL).unwrap()
+    }
+
+    fn no_of(request: &gsup::Message, options: &GsmOptions) -> No {
+        match read(request, options, &Subscribers::default(), WALL) {
+            Err(Unread::Refused(no)) => no,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_submit_becomes_a_message_of_the_network() {
+        let message = taken(&Submit { status_report_request: true, ..submit() }).message;
+        assert_eq!((message.origin, message.receipts), (PeerId(3), ReceiptRequest::FINAL));
+        assert_eq!(message.source, Address::international("15551234567"));
+        assert_eq!(message.destination, Address::international("4915112345"));
+        assert_eq!(&message.text.octets[..], b"hello");
+        assert_eq!(mapping::kept(&message.tlvs).unwrap().0, 42);
+        assert_eq!(message.expires_at, Timestamp(WALL) + options().mo_validity);
+        let hour = taken(&Submit { validity: Validity::Relative(11), ..submit() }).message;
+        assert_eq!(hour.expires_at, Timestamp(WALL + 3_600_000));
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_refused_with_a_cause() {
+        let refused = |tpdu: &[u8]| no_of(&request(tpdu), &options());
+        assert_eq!(refused(&[]).cause, RpCause::INVALID_MANDATORY);
+        assert_eq!(refused(&[3, 0, 0]).cause, RpCause::NOT_IMPLEMENTED);
+        let over = Validity::Absolute(tpdu::TimeStamp::at(WALL - 1000, 0).unwrap());
+        let late = refused(&Submit { validity: over, ..submit() }.encode().unwrap());
+        assert_eq!(late.failure, FailureCause::VALIDITY_PERIOD_NOT_SUPPORTED);
+        let nobody = refused(&Submit { destination: tpdu::Address::default(), ..submit() }.encode().unwrap());
+        assert_eq!(nobody.cause, RpCause::UNASSIGNED_NUMBER);
+        let strict = GsmOptions { only_our_service_centre: true, ..options() };
+        let other = no_of(&request(&submit().encode().unwrap()), &strict);
+        assert_eq!(other.cause, RpCause::UNASSIGNED_NUMBER);
+    }
+
+    #[test]
+    fn a_sender_that_the_msc_does_not_name_is_who_was_learnt() {
+        let bare = gsup::Message::new(MessageType::MO_FORWARD_SM_REQUEST, imsi());
+        let bare = bare.with_user_information(&submit().encode().unwrap()).unwrap();
+        assert_eq!(no_of(&bare, &options()).cause, RpCause::UNIDENTIFIED_SUBSCRIBER);
+        let known = Subscribers::default();
+        known.numbered(&imsi(), &AddressBytes::from_slice(b"15550000001"));
+        let submission = read(&bare, &options(), &known, WALL).unwrap();
+        assert_eq!(submission.message.source, Address::international("15550000001"));
+    }
+
+    #[test]
+    fn every_refusal_has_a_cause_and_a_report() {
+        let name = "SMSC-1".parse().unwrap();
+        let request = request(&submit().encode().unwrap());
+        for refusal in [Refusal::QueueFull, Refusal::Rejected(RejectReason::NoCredit), Refusal::KeyReused] {
+            let no = of_refusal(refusal);
+            let answer = refused(&request, no, &name, WALL, 0);
+            assert_eq!((answer.kind, answer.reference()), (MessageType::MO_FORWARD_SM_ERROR, Some(7)));
+            assert_eq!(answer.rp_cause(), Some(no.cause));
+            let report = ToMs::decode(&answer.user_information().unwrap(), true).unwrap();
+            assert!(matches!(report, ToMs::SubmitReport(report) if report.cause == Some(no.failure)));
+        }
+    }
+
+    fn ask(book: &mut MoBook, now: Instant, submission: &Submission) -> Asked {
+        book.ask(now, WALL, 1, request(&[]), submission)
+    }
+
+    #[test]
+    fn a_repetition_has_the_key_of_the_first_and_an_unwanted_duplicate_is_refused() {
+        let now = Instant::now();
+        let mut book = MoBook::new(Duration::from_secs(600));
+        let Asked::New { token, key: first, repeated: false } = ask(&mut book, now, &taken(&submit())) else {
+            panic!()
+        };
+        let Asked::New { key, repeated: true, .. } = ask(&mut book, now, &taken(&submit())) else { panic!() };
+        assert_eq!(first, key);
+        // Another message under the same reference is another message.
+        let other = Submit { protocol_id: 1, ..submit() };
+        assert!(matches!(ask(&mut book, now, &taken(&other)), Asked::New { repeated: false, .. }));
+        book = MoBook::new(Duration::from_secs(600));
+        let wary = taken(&Submit { reject_duplicates: true, ..submit() });
+        assert!(matches!(ask(&mut book, now, &wary), Asked::New { repeated: false, .. }));
+        book.answered(token, &Answer::AcceptedMany(vec![Ok(MessageId(5))]));
+        let Asked::Refused(_, no) = ask(&mut book, now, &wary) else { panic!() };
+        assert_eq!(no.failure, FailureCause::DUPLICATE_REJECTED);
+        let later = now + Duration::from_secs(600);
+        book.tidy(later);
+        assert!(book.recent.is_empty() && book.ends.is_empty());
+        assert!(matches!(ask(&mut book, later, &wary), Asked::New { repeated: false, .. }));
+    }
+
+    #[test]
+    fn a_command_takes_back_what_was_sent_and_nothing_else() {
+        let now = Instant::now();
+        let mut book = MoBook::new(Duration::from_secs(600));
+        let Asked::New { token, .. } = ask(&mut book, now, &taken(&submit())) else { panic!() };
+        book.answered(token, &Answer::AcceptedMany(vec![Ok(MessageId(5))])).unwrap();
+        let command = Command {
+            kind: CommandType::DELETE,
+            message_number: 42,
+            destination: tpdu::Address::international("4915112345"),
+            ..Command::default()
+        };
+        let reply = |token| ReplyTo { link: LinkId(1), token };
+        let event = book.command(1, request(&[]), &command, PeerId(3), reply).unwrap();
+        assert!(matches!(event, Event::Cancel { id: MessageId(5), origin: PeerId(3), .. }));
+        let other = Command { message_number: 43, ..command.clone() };
+        let (_, no) = book.command(1, request(&[]), &other, PeerId(3), reply).unwrap_err();
+        assert_eq!(no.failure, FailureCause::COMMAND_NOT_ACTIONED);
+        let unknown = Command { kind: CommandType::ENABLE_REPORT, ..command };
+        assert!(book.command(1, request(&[]), &unknown, PeerId(3), reply).is_err());
     }
 }

@@ -118,6 +118,8 @@ pub(crate) struct MtBook {
     given_up: FxHashMap<Imsi, Given>,
     answered: FxHashMap<Imsi, Answered>,
     forget: VecDeque<(Instant, Imsi)>,
+    /// Messages whose late yes was told: the engine may have sent them once more before it heard of it.
+    settled: FxHashMap<MessageId, Instant>,
 }
 
 fn ids(parts: usize) -> Vec<PeerMessageId> {
@@ -135,6 +137,7 @@ impl MtBook {
             given_up: FxHashMap::default(),
             answered: FxHashMap::default(),
             forget: VecDeque::new(),
+            settled: FxHashMap::default(),
         }
     }
 
@@ -150,7 +153,7 @@ impl MtBook {
 
     /// A message is to go to its subscriber.
     pub(crate) fn begin(&mut self, now: Instant, mt: Mt) -> Next {
-        if mt.done >= mt.parts.len() {
+        if mt.done >= mt.parts.len() || self.settled.contains_key(&mt.id) {
             return Next::Ended(mt.id, Outcome::Accepted { ids: ids(mt.parts.len()) });
         }
         self.given_up.remove(&mt.imsi);
@@ -246,6 +249,7 @@ impl MtBook {
         // A late yes to the last part settles the doubt. Any other answer leaves it: the message is tried again anyway.
         match said.refused {
             None if given.last => {
+                self.settled.insert(given.id, now + PATIENCE);
                 Taken::Late(vec![Next::Ended(given.id, Outcome::Accepted { ids: ids(given.parts) })])
             }
             _ => Taken::Late(Vec::new()),
@@ -276,6 +280,7 @@ impl MtBook {
     }
 
     fn tidy(&mut self, now: Instant) {
+        self.settled.retain(|_, until| *until > now);
         // Two kinds of end stand in one row; whoever stands behind a later one is tidied up a little late.
         while self.forget.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, imsi)) = self.forget.pop_front()
@@ -419,6 +424,19 @@ mod tests {
         assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::Late(vec![accepted(1, 1)]));
         assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::NotOurs);
         assert_eq!(book.len(), 0);
+    }
+
+    #[test]
+    fn what_a_late_yes_has_settled_is_not_sent_again() {
+        let now = Instant::now();
+        let mut book = MtBook::new(GUARD);
+        book.begin(now, mt(1, 1, 1));
+        let later = now + GUARD;
+        book.overdue(later);
+        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::Late(vec![accepted(1, 1)]));
+        assert_eq!(book.begin(later, mt(1, 1, 1)), accepted(1, 1), "the engine's word and ours have crossed");
+        book.overdue(later + PATIENCE);
+        assert!(book.settled.is_empty());
     }
 
     #[test]

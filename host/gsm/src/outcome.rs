@@ -50,7 +50,9 @@ pub(crate) fn warning(message: &Message, reporter: Reporter) -> Option<&'static 
         Failure::Configuration => Some(
             "an MSC does not take short messages over GSUP; write `sms-over-gsup` below `msc` in its configuration",
         ),
-        Failure::OurFault => Some("an MSC could not read what we wrote: please report it with a capture of GSUP"),
+        Failure::OurFault => {
+            Some("an MSC could not read what we wrote: please report it with a capture of GSUP")
+        }
         _ => None,
     }
 }

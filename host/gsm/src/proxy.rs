@@ -64,9 +64,9 @@ pub(crate) async fn run(
         tokio::spawn(async move {
             let pair = async {
                 msc.set_nodelay(true)?;
-                let hlr = connect(&hlr, options.connect_timeout).await.map_err(|error| {
-                    io::Error::new(error.kind(), format!("HLR {hlr}: {error}"))
-                })?;
+                let hlr = connect(&hlr, options.connect_timeout)
+                    .await
+                    .map_err(|error| io::Error::new(error.kind(), format!("HLR {hlr}: {error}")))?;
                 let pair = Pair {
                     conn,
                     remote,
@@ -192,7 +192,9 @@ impl Pair {
 fn read(socket: &TcpStream, into: &mut BytesMut, who: &str) -> io::Result<bool> {
     into.reserve(READ);
     match socket.try_read_buf(into) {
-        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{who} has closed the connection"))),
+        Ok(0) => {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{who} has closed the connection")))
+        }
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),

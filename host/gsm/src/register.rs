@@ -78,7 +78,12 @@ impl Hlr for Register {
     }
 }
 
-async fn run(options: Arc<GsmOptions>, address: String, shared: Arc<Shared>, mut questions: Receiver<Question>) {
+async fn run(
+    options: Arc<GsmOptions>,
+    address: String,
+    shared: Arc<Shared>,
+    mut questions: Receiver<Question>,
+) {
     while let Some(first) = questions.recv().await {
         match serve(&options, &address, &shared, first, &mut questions).await {
             Ok(()) => return,

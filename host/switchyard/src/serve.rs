@@ -232,11 +232,7 @@ impl CoreHandle {
 }
 
 /// What plugins are given by the house.
-fn powers(
-    config: &Config,
-    runtime: &tokio::runtime::Runtime,
-    networks: &[Arc<Network>],
-) -> Result<Powers> {
+fn powers(config: &Config, runtime: &tokio::runtime::Runtime, networks: &[Arc<Network>]) -> Result<Powers> {
     let plugins = config.data.join("plugins");
     std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
     let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);

@@ -76,7 +76,10 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     let centre = section.required("service-centre", "\"19990014444\"");
     if !section.has("service-centre") {
     } else if centre.is_empty() || centre.len() > 20 || !centre.bytes().all(|c| c.is_ascii_digit()) {
-        section.wrong("service-centre", "must be 1 to 20 digits: the number of our service centre, as SIMs have it");
+        section.wrong(
+            "service-centre",
+            "must be 1 to 20 digits: the number of our service centre, as SIMs have it",
+        );
     }
     let plan = section.text("number-plan");
     let plan = plan_of(section, plans, plan.as_deref());
@@ -138,7 +141,8 @@ fn quarters(text: &str) -> Option<i8> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let (hours, minutes): (i8, i8) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let fits = rest.len() == 5 && (0..=14).contains(&hours) && (0..60).contains(&minutes) && minutes % 15 == 0;
+    let fits =
+        rest.len() == 5 && (0..=14).contains(&hours) && (0..60).contains(&minutes) && minutes % 15 == 0;
     fits.then_some(sign * (hours * 4 + minutes / 15))
 }
 

@@ -178,11 +178,8 @@ impl Config {
         let gateways: Vec<_> =
             root.sections("gateway").iter().map(|section| sgip::gateway(section, base)).collect();
         let numbering = gsm::numbering(root, base);
-        let networks: Vec<_> = root
-            .sections("gsm")
-            .iter()
-            .map(|section| gsm::network(section, numbering.as_ref()))
-            .collect();
+        let networks: Vec<_> =
+            root.sections("gsm").iter().map(|section| gsm::network(section, numbering.as_ref())).collect();
         let business = root.has("business").then(|| business::door(&root.section("business")));
         let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
         let archive = business::archive(&root.section("archive"), &data);
@@ -278,7 +275,9 @@ impl Config {
         }
         for peer in self.numbering.iter().flat_map(Plans::peers) {
             if !seen.contains_key(peer) {
-                let what = format!("sends to {peer:?}, which is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]");
+                let what = format!(
+                    "sends to {peer:?}, which is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]"
+                );
                 root.section("numbering").wrong("document", what);
             }
         }
