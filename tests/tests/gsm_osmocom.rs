@@ -179,8 +179,8 @@ fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Re
 fn waits_for_hours(scene: &Scene, id: &str) -> Result<()> {
     let trace = scene.in_state(id, "deferred")?;
     let why = trace["why_late"].as_str().context("no reason")?;
-    let due: u64 =
-        why.split_ascii_whitespace().filter_map(|word| word.parse().ok()).next_back().context("no time")?;
+    let numbers = why.split(|letter: char| !letter.is_ascii_digit());
+    let due = numbers.filter_map(|digits| digits.parse::<u64>().ok()).max().context("no time")?;
     let accepted = trace["accepted_at"].as_u64().context("no time of acceptance")?;
     assert!(due > accepted + 5 * 3_600_000, "{trace:#}");
     scene.judge()
