@@ -422,7 +422,10 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     // Its HLR goes and comes back.
     network.hlr.die();
     network.hlr.come_back()?;
-    until("the appliance to be back", || Ok(network.hlr.is_connected("SMSC-7")))?;
+    until("all to be back", || {
+        Ok(["SMSC-7", "MSC-1", "MSC-2"].iter().all(|name| network.hlr.is_connected(name)))
+    })?;
+    msc.wait_for_located(20, PATIENCE)?;
     network.submit(100, 10)?;
     until("all to arrive", || Ok(msc.report().taken() >= 2_100))?;
     Ok(())
