@@ -33,10 +33,10 @@ impl Spoken {
     fn complaints(self) -> &'static str {
         match self {
             Self::Smpp => "_ws.malformed || _ws.expert.severity >= \"Error\"",
-            // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, which in an answer (37, 38) is an
+            // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, which in a refusal (37) is an
             // SMS-SUBMIT-REPORT: there, only what is around it is judged.
             Self::Gsup => {
-                "(_ws.malformed || _ws.expert.severity >= \"Error\") && !((gsup.msg_type == 37 || gsup.msg_type == 38) && gsm_sms) \
+                "(_ws.malformed || _ws.expert.severity >= \"Error\") && !(gsup.msg_type == 37 && gsm_sms) \
                  || gsup.ie.len.invalid || gsup.sm_rp_da.invalid || gsup.sm_rp_oa.invalid"
             }
         }

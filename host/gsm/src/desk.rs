@@ -594,7 +594,7 @@ impl Desk {
         let Some(waiting) = self.mos.answered(token, answer) else { return };
         match waiting.said {
             Ok(()) => {
-                let answer = mo::accepted(&waiting.request, &self.name, wall(), self.options.zone);
+                let answer = waiting.request.accepted(Some(&self.name));
                 self.reply(waiting.conn, answer);
                 if let Some((command, state)) = waiting.state {
                     self.tell_state(waiting.conn, waiting.request.imsi, &command, &state);

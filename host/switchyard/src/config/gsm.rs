@@ -143,7 +143,7 @@ fn quarters(text: &str) -> Option<i8> {
     let (hours, minutes): (i8, i8) = (hours.parse().ok()?, minutes.parse().ok()?);
     let fits =
         rest.len() == 5 && (0..=14).contains(&hours) && (0..60).contains(&minutes) && minutes % 15 == 0;
-    fits.then_some(sign * (hours * 4 + minutes / 15))
+    fits.then(|| sign * (hours * 4 + minutes / 15))
 }
 
 #[cfg(test)]
