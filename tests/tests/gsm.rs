@@ -419,6 +419,7 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     other.behave(Answers::Take, Duration::ZERO);
     other.ready(10);
     other.wait_for_taken(1, PATIENCE)?;
+    until("its answer", || Ok(network.count("/mt/delivered")? == 2_001))?;
     // Its HLR goes and comes back.
     network.hlr.die();
     network.hlr.come_back()?;

@@ -82,6 +82,16 @@ pub(crate) struct Desk {
     leaving: bool,
 }
 
+/// Should the desk die by a fault of ours, the engine still hears that its link is gone.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.hub.remove(link);
+            self.core.push(vec![Event::LinkDown { link }]);
+        }
+    }
+}
+
 /// The mark of the question that shows that nothing more is on its way; MOs have smaller ones.
 const BARRIER: u64 = u64::MAX;
 

@@ -405,7 +405,8 @@ impl Link {
             smpp::Event::Alert(alert) => {
                 self.record.inbound.command(CommandId::ALERT_NOTIFICATION);
                 if let Role::Upstream(upstream) = &self.role {
-                    upstream.alert(&alert);
+                    let event = upstream.alert(alert);
+                    self.events.push(event);
                 }
             }
             smpp::Event::Noted(note) => tracing::debug!(

@@ -75,8 +75,9 @@ impl Upstream {
         scope.respond(asked.command(), sequence, status, &Response::Empty);
     }
 
-    /// A subscriber has become reachable. Nothing waits for it yet but the log.
-    pub(crate) fn alert(&self, alert: &AlertNotification) {
-        tracing::info!(peer = %self.options.name, subscriber = ?alert.source, "alert_notification");
+    /// A subscriber can be reached again: what waits for that is tried.
+    pub(crate) fn alert(&self, alert: AlertNotification) -> Event {
+        tracing::debug!(peer = %self.options.name, subscriber = ?alert.source, "alert_notification");
+        Event::Alert { msisdn: alert.source.value }
     }
 }

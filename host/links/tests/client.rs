@@ -298,6 +298,8 @@ async fn check_130_131_data_sm_and_alerts() {
         tlvs: Tlvs::default(),
     };
     raw.request(&Request::AlertNotification(alert)).await;
+    let Event::Alert { msisdn } = house.event().await else { panic!() };
+    assert_eq!(&msisdn[..], b"861301");
     let tlvs = Tlvs::default().with(tag::RECEIPTED_MESSAGE_ID, b"77\0").with(tag::MESSAGE_STATE, &[5]);
     raw.request(&Request::DataSm(DataSm { esm_class: 4, tlvs, ..DataSm::default() })).await;
     let Event::Receipt { receipt, reply, .. } = house.event().await else { panic!() };

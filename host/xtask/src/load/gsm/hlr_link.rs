@@ -27,11 +27,7 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> Result
         inserting: HashSet::new(),
     };
     wire::who_are_you(&mut link.output);
-    let outcome = link.drive(&mut stream, &mut routed).await;
-    if let Some(name) = &link.name {
-        shared.leave(name, &link.route);
-    }
-    outcome
+    link.drive(&mut stream, &mut routed).await
 }
 
 struct Link<'a> {
@@ -42,6 +38,15 @@ struct Link<'a> {
     output: Vec<u8>,
     /// Subscribers whose data the MSC is being told.
     inserting: HashSet<u64>,
+}
+
+/// However it ends, also where its HLR is closed in the middle: a name without a connection would swallow messages.
+impl Drop for Link<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.shared.leave(name, &self.route);
+        }
+    }
 }
 
 impl Link<'_> {
