@@ -308,19 +308,29 @@ fn an_msc_that_answers_twice_ends_nothing_else() -> Result<()> {
 }
 
 #[test]
+fn a_link_that_comes_and_goes_under_load_loses_nothing() -> Result<()> {
+    comes_and_goes(Duration::from_secs(15))
+}
+
+#[test]
+#[ignore = "takes a minute: cargo test --workspace --test gsm -- --ignored"]
 fn a_link_that_comes_and_goes_for_a_minute_under_load_loses_nothing() -> Result<()> {
+    comes_and_goes(Duration::from_secs(60))
+}
+
+fn comes_and_goes(time: Duration) -> Result<()> {
     const SUBSCRIBERS: u64 = 200;
     let network = Network::start(SUBSCRIBERS, "")?;
     let msc = network.msc("MSC-1", SUBSCRIBERS, Answers::Take)?;
     let options = SourceOptions {
         rate: Some(300.0),
-        duration: Some(Duration::from_secs(60)),
+        duration: Some(time),
         destinations: Some(SUBSCRIBERS),
         prefix: PREFIX.to_owned(),
         ..SourceOptions::new(network.appliance()?.smpp(), "acme", PASSWORD)
     };
     let source = Source::start(&options, &network.tally)?;
-    let until_then = Instant::now() + Duration::from_secs(60);
+    let until_then = Instant::now() + time;
     let mut drops = 0;
     while Instant::now() < until_then {
         let before = msc.report();
