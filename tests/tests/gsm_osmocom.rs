@@ -318,6 +318,10 @@ fn a_phone_asks_after_its_message_and_takes_it_back_with_a_simulated_radio_side(
     let scene = Scene::set("")?;
     let anna = scene.phone(ANNA)?;
     assert_eq!(anna.submit(CENTRE, &Submit::new(40, BERT.1, "taken back").octets())?, RpAnswer::Ok);
+    // What is on its way cannot be taken back.
+    scene.appliance()?.wait_until(PATIENCE, "/v1/queues", |queues| {
+        queues.as_array().is_some_and(|all| all.iter().any(|queue| queue["deferred"] == 1))
+    })?;
     assert_eq!(anna.submit(CENTRE, &command(41, 0, 40, BERT.1))?, RpAnswer::Ok);
     // Still trying: no response from the recipient.
     assert_eq!(report_of(&anna.next_mt()?.tpdu)?, (41, 0x22));
