@@ -88,14 +88,19 @@ pub trait Numbering: Send + Sync {
     fn read(&self, typed: &str, caller: &Number) -> Result<Address, String>;
 }
 
+/// What was typed, without what people put between digits.
+#[must_use]
+pub fn bare(typed: &str) -> String {
+    typed.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '/')).collect()
+}
+
 /// No plan at all: numbers go on as they were typed, without what people put between digits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AsTyped;
 
 impl Numbering for AsTyped {
     fn read(&self, typed: &str, _caller: &Number) -> Result<Address, String> {
-        let bare: String =
-            typed.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '/')).collect();
+        let bare = bare(typed);
         let digits = bare.strip_prefix('+').unwrap_or(&bare);
         if !(3..=20).contains(&digits.len()) || !digits.bytes().all(|c| c.is_ascii_digit()) {
             return Err(format!("{typed:?} is no number: write 3 to 20 digits, with or without + in front"));

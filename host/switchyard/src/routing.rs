@@ -64,8 +64,7 @@ pub(crate) struct ByPlan(pub(crate) Plan);
 
 impl Numbering for ByPlan {
     fn read(&self, typed: &str, caller: &Number) -> Result<Address, String> {
-        let bare: String =
-            typed.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '/')).collect();
+        let bare = shell::bare(typed);
         let caller = std::str::from_utf8(caller.digits()).ok();
         match self.0.normalise(&Called::typed(&bare), caller) {
             Ok(number) => Ok(number.address()),
@@ -101,11 +100,12 @@ impl HouseRouting {
         self.inboxes.as_ref()?.route(message)
     }
 
-    /// The house's rules on a verdict of the routers'.
-    pub(crate) fn settle(&self, message: &Message, mut routed: Routed) -> Routed {
-        if let Some(routed) = self.to_inbox(message) {
-            return routed;
-        }
+    /// What the house makes of a verdict of the routers'.
+    pub(crate) fn settle(&self, message: &Message, routed: Routed) -> Routed {
+        self.to_inbox(message).unwrap_or_else(|| self.settle_legs(message, routed))
+    }
+
+    fn settle_legs(&self, message: &Message, mut routed: Routed) -> Routed {
         if let Verdict::Forward(legs) = &mut routed.verdict {
             // From one subscriber of a network to another is no way back.
             legs.retain(|leg| leg.resolve || leg.peer != message.origin);
@@ -128,12 +128,11 @@ impl Routing for HouseRouting {
     fn route(&self, message: &Message) -> Routed {
         let now = wall();
         let mut routed = self.to_inbox(message).unwrap_or_else(|| {
-            let routed = match (&self.constant, self.by_plan(message)) {
-                (Some(routed), _) => routed.clone(),
-                (None, Some(routed)) => routed,
-                (None, None) => self.hooks.route(message, now),
+            let routed = match &self.constant {
+                Some(routed) => routed.clone(),
+                None => self.by_plan(message).unwrap_or_else(|| self.hooks.route(message, now)),
             };
-            self.settle(message, routed)
+            self.settle_legs(message, routed)
         });
         if self.accounts.contains(&message.origin) {
             self.hooks.price(message, &mut routed, now);
