@@ -72,6 +72,8 @@ pub(crate) struct Desk {
     pub(crate) shared: Arc<Shared>,
     /// Our name towards the HLR.
     pub(crate) name: Name,
+    /// Our service centre's number.
+    centre: gsup::Number,
     conns: BTreeMap<ConnId, Conn>,
     link: Option<LinkId>,
     mts: MtBook,
@@ -123,6 +125,7 @@ impl Desk {
     ) -> Self {
         Self {
             whereabouts,
+            centre: gsup::Number::international(&options.service_centre.text()),
             mts: MtBook::new(options.guard),
             mos: MoBook::new(options.repetition),
             options,
@@ -325,13 +328,16 @@ impl Desk {
         if matches!(message.kind, Kind::Receipt(_)) {
             self.shared.counts.status_reports.fetch_add(1, Relaxed);
         }
-        let mt = Mt { id: message.id, imsi, conn, parts, done: usize::from(taken), more };
-        if self.mts.is_busy(&imsi) {
+        self.begin(Mt { id: message.id, imsi, conn, parts, done: usize::from(taken), more });
+    }
+
+    fn begin(&mut self, mt: Mt) {
+        if self.mts.is_busy(&mt.imsi) {
             self.mts.wait(mt);
-            return;
+        } else {
+            let next = self.mts.begin(Instant::now(), mt);
+            self.follow(vec![next]);
         }
-        let next = self.mts.begin(Instant::now(), mt);
-        self.follow(vec![next]);
     }
 
     fn imsi_of(&self, message: &Message, leg: u8) -> Option<Imsi> {
@@ -401,8 +407,7 @@ impl Desk {
                 marked.as_ref()
             }
         };
-        let centre = gsup::Number::international(&self.options.service_centre.text());
-        match gsup::Message::mt_forward(request.imsi, &centre, &request.tpdu, request.more, name) {
+        match gsup::Message::mt_forward(request.imsi, &self.centre, &request.tpdu, request.more, name) {
             Ok(message) => {
                 self.shared.counts.mt.fetch_add(1, Relaxed);
                 self.reply(request.conn, message);
@@ -590,13 +595,7 @@ impl Desk {
         };
         let Ok(tpdu) = report() else { return };
         self.shared.counts.status_reports.fetch_add(1, Relaxed);
-        let mt = Mt { id: ANSWER, imsi, conn, parts: vec![tpdu.into()], done: 0, more: false };
-        if self.mts.is_busy(&imsi) {
-            self.mts.wait(mt);
-        } else {
-            let next = self.mts.begin(Instant::now(), mt);
-            self.follow(vec![next]);
-        }
+        self.begin(Mt { id: ANSWER, imsi, conn, parts: vec![tpdu.into()], done: 0, more: false });
     }
 
     /// The engine's word on an MO.
