@@ -7,8 +7,8 @@ use crate::peer::InFlight;
 use crate::slab::{NONE, Slot, State, flag};
 use crate::{Command, Output, Part, Progress, Uncertainty, Waiting};
 use model::{
-    ErrorClass, FinalState, LinkId, Message, MessageId, Moment, Now, Outcome, PeerMessageId, ReceiptState,
-    Step, StepKind,
+    ErrorClass, FinalState, LinkId, MessageId, Moment, Now, Outcome, PeerMessageId, ReceiptState, Step,
+    StepKind,
 };
 use std::time::Duration;
 
@@ -311,7 +311,7 @@ impl Engine {
     /// The key under which an uncertain message can be found by a receipt that names both addresses.
     pub(crate) fn doubt_key(&self, group: u32, slot: Slot) -> Option<u64> {
         let message = self.slab[slot].message.as_ref()?;
-        let (source, destination) = addresses_on_leg(message, self.slab[slot].leg);
+        let (source, destination) = message.addresses_on(self.slab[slot].leg);
         Some(self.pairs.key(model::PeerId(group), &source.value, &destination.value))
     }
 
@@ -449,16 +449,4 @@ impl Engine {
             | ReceiptState::Skipped => FinalState::Failed,
         })
     }
-}
-
-/// The addresses a message shows on one of its legs.
-pub(crate) fn addresses_on_leg(message: &Message, leg: u8) -> (&model::Address, &model::Address) {
-    let rewritten = match &message.routed.verdict {
-        model::Verdict::Forward(legs) => legs.get(usize::from(leg)),
-        model::Verdict::Hold(_) | model::Verdict::Reject(_) => None,
-    };
-    (
-        rewritten.and_then(|leg| leg.source.as_ref()).unwrap_or(&message.source),
-        rewritten.and_then(|leg| leg.destination.as_ref()).unwrap_or(&message.destination),
-    )
 }

@@ -4,7 +4,6 @@
 //! The answer moves all of them, those whose content is no longer in memory as it is read back, run by run.
 
 use crate::engine::Engine;
-use crate::outcome::addresses_on_leg;
 use crate::slab::{Slot, State, flag};
 use crate::subscribers::{Answer, Subscribers};
 use crate::timer::Timer;
@@ -177,7 +176,7 @@ impl Resolving {
 
 /// The number behind which a leg's subscriber stands.
 pub(crate) fn number_on_leg(message: &Message, leg: u8) -> AddressBytes {
-    without_plus(&addresses_on_leg(message, leg).1.value)
+    without_plus(&message.addresses_on(leg).1.value)
 }
 
 /// Plus signs in front are left out: all of them, so that doing it twice changes nothing and a question is known by its

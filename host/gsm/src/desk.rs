@@ -306,7 +306,7 @@ impl Desk {
                 return self.refuse(message, ErrorClass::Absent, outcome::NO_MSC);
             }
             Place::Unknown if may_ask => {
-                let number = without_plus(&mapping::addresses(message, leg).1.value).to_vec();
+                let number = without_plus(&message.addresses_on(leg).1.value).to_vec();
                 if let Err(held) = self.whereabouts.ask(held, &number) {
                     self.send(held, false);
                 }
@@ -348,14 +348,14 @@ impl Desk {
         if let Some(imsi) = resolved {
             return std::str::from_utf8(&imsi.0).ok()?.parse().ok();
         }
-        let number = &mapping::addresses(message, leg).1.value;
+        let number = &message.addresses_on(leg).1.value;
         self.shared.subscribers.imsi_of(without_plus(number))
     }
 
     /// Whether the number has been seen to be another subscriber's since the resolver told whose it was: a SIM card was
     /// exchanged. Its exchange would say of the old one just what it says of one who is switched off.
     fn has_moved(&self, message: &Message, leg: u8, imsi: &Imsi) -> bool {
-        let number = &mapping::addresses(message, leg).1.value;
+        let number = &message.addresses_on(leg).1.value;
         let learnt = self.shared.subscribers.imsi_of(without_plus(number));
         learnt.is_some_and(|learnt| learnt != *imsi)
     }

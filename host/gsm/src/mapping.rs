@@ -2,23 +2,11 @@
 
 use crate::options::GsmOptions;
 use bytes::Bytes;
-use model::{Address, Kind, Message, ReceiptState, ReceiptText, Timestamp, Verdict};
+use model::{Address, Kind, Message, ReceiptState, ReceiptText, Timestamp};
 use tpdu::{Deliver, Parameters, Reference, Status, StatusReport, TimeStamp};
 
 /// Under this tag a message from a handset keeps its TP-MR and the address as the handset wrote it, for the status report.
 const SUBMITTED: u16 = 0x15F0;
-
-/// The addresses that a message shows on a leg: source, destination.
-pub(crate) fn addresses(message: &Message, leg: u8) -> (&Address, &Address) {
-    let rewritten = match &message.routed.verdict {
-        Verdict::Forward(legs) => legs.get(usize::from(leg)),
-        Verdict::Hold(_) | Verdict::Reject(_) => None,
-    };
-    (
-        rewritten.and_then(|leg| leg.source.as_ref()).unwrap_or(&message.source),
-        rewritten.and_then(|leg| leg.destination.as_ref()).unwrap_or(&message.destination),
-    )
-}
 
 pub(crate) fn stamp(at: Timestamp, zone: i8) -> Result<TimeStamp, tpdu::Error> {
     TimeStamp::at(at.0, zone)
@@ -35,7 +23,7 @@ pub(crate) fn parts(
     if let Kind::Receipt(receipt) = &message.kind {
         return Ok(vec![status_report(message, receipt, options)?.encode()?.into()]);
     }
-    let (source, _) = addresses(message, leg);
+    let (source, _) = message.addresses_on(leg);
     let shown = options.plan.as_ref().map(|plan| plan.display(source));
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
@@ -136,7 +124,9 @@ pub(crate) fn status(state: ReceiptState) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text};
+    use model::{
+        DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text, Verdict,
+    };
     use std::sync::Arc;
     use tpdu::ToMs;
 

@@ -1,6 +1,6 @@
 //! What the engine wants sent over one link, from command to outcome.
 
-use crate::outgoing::{Composed, Style, Validities, addresses};
+use crate::outgoing::{Composed, Style, Validities};
 use crate::state::{LinkBrake, LinkRecord};
 use engine::Event;
 use model::{
@@ -91,7 +91,7 @@ impl Outbox {
 
     /// Takes a [`crate::Delivery::Ask`].
     pub(crate) fn ask(&mut self, id: MessageId, peer_id: PeerMessageId, message: &Message, leg: u8) {
-        let source = addresses(message, leg).0.clone();
+        let source = message.addresses_on(leg).0.clone();
         self.jobs.push_back(Job::Ask { id, peer_id, source });
     }
 

@@ -2,7 +2,7 @@
 
 use crate::LongText;
 use bytes::{BufMut, Bytes, BytesMut};
-use model::{Address, Kind, Message, Timestamp, Verdict};
+use model::{Kind, Message, Timestamp};
 use smpp::concat::{self, ESM_UDHI};
 use smpp::{Sm, Status, Tlvs, receipt, tag};
 
@@ -26,17 +26,6 @@ pub(crate) enum Composed {
     One(Sm),
     /// Several, to be sent in this order.
     Parts(Vec<Sm>),
-}
-
-/// The source and destination that a message shows on a leg.
-pub(crate) fn addresses(message: &Message, leg: u8) -> (&Address, &Address) {
-    let leg = match &message.routed.verdict {
-        Verdict::Forward(legs) => legs.get(usize::from(leg)),
-        Verdict::Hold(_) | Verdict::Reject(_) => None,
-    };
-    let source = leg.and_then(|leg| leg.source.as_ref()).unwrap_or(&message.source);
-    let destination = leg.and_then(|leg| leg.destination.as_ref()).unwrap_or(&message.destination);
-    (source, destination)
 }
 
 /// A message in GBK, which SMPP does not know, in UCS2; its header is left alone.
@@ -95,7 +84,7 @@ impl Style {
         wall: Timestamp,
         validities: &mut Validities,
     ) -> Result<Composed, Status> {
-        let (source, destination) = addresses(message, leg);
+        let (source, destination) = message.addresses_on(leg);
         if source.value.len() > LONGEST_ADDRESS {
             return Err(Status::RINVSRCADR);
         }
@@ -209,7 +198,7 @@ impl Style {
 mod tests {
     use super::*;
     use crate::submission;
-    use model::{Leg, MessageId, PeerId, ReceiptState, ReceiptText};
+    use model::{Address, Leg, MessageId, PeerId, ReceiptState, ReceiptText, Verdict};
 
     const WALL: Timestamp = Timestamp(1_795_000_000_000);
 

@@ -1,4 +1,4 @@
-use crate::{Address, MessageId, PeerId, PeerMessageId, ReceiptState, Routed, Timestamp};
+use crate::{Address, MessageId, PeerId, PeerMessageId, ReceiptState, Routed, Timestamp, Verdict};
 use bytes::Bytes;
 
 /// How urgent a message is, 0 (bulk) to 3 (very urgent), as SMPP 3.4 §5.2.14 has it.
@@ -165,6 +165,20 @@ pub struct Message {
     pub expires_at: Timestamp,
     /// How it was routed: legs in order, plugin version and note. Its ranks and weights are settled by the engine.
     pub routed: Routed,
+}
+
+impl Message {
+    /// The source and destination that it shows on a leg (index into its forward verdict).
+    #[must_use]
+    pub fn addresses_on(&self, leg: u8) -> (&Address, &Address) {
+        let leg = match &self.routed.verdict {
+            Verdict::Forward(legs) => legs.get(usize::from(leg)),
+            Verdict::Hold(_) | Verdict::Reject(_) => None,
+        };
+        let source = leg.and_then(|leg| leg.source.as_ref()).unwrap_or(&self.source);
+        let destination = leg.and_then(|leg| leg.destination.as_ref()).unwrap_or(&self.destination);
+        (source, destination)
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Between messages and SGIP's commands.
 
 use super::options::{GatewayOptions, Habits};
-use crate::outgoing::addresses;
 use crate::submission::unrouted;
 use bytes::{BufMut, Bytes, BytesMut};
 use model::{
@@ -123,7 +122,7 @@ pub(super) fn submits(
     want_receipt: bool,
     gateway: &GatewayOptions,
 ) -> Result<Vec<Submit>, Refused> {
-    let (source, destination) = addresses(message, leg);
+    let (source, destination) = message.addresses_on(leg);
     let user = user_number(&destination.value, &gateway.habits);
     if user.is_empty() || user.len() > 21 || !user.iter().all(u8::is_ascii_digit) {
         return Err(ResultCode::NUMBER);
@@ -170,7 +169,7 @@ pub(super) fn submits(
 
 /// The Delivers of a message for an SP.
 pub(super) fn delivers(message: &Message, habits: &Habits) -> Result<Vec<Deliver>, Refused> {
-    let (source, destination) = addresses(message, 0);
+    let (source, destination) = message.addresses_on(0);
     if source.value.len() > 19 || destination.value.len() > 21 {
         return Err(ResultCode::NUMBER);
     }
