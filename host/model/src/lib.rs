@@ -12,6 +12,7 @@ mod message;
 mod money;
 mod outcome;
 mod pool;
+mod pool_operation;
 mod receipt;
 mod resolution;
 mod time;
@@ -26,6 +27,9 @@ pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
 pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
 pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
+pub use pool_operation::{
+    PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
+};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use time::{Moment, Now, Timestamp};
