@@ -95,6 +95,11 @@ pub struct PoolCall {
     pub lease: Option<Duration>,
 }
 
+impl PoolCall {
+    /// The most octets that a holder, and a reason, can have.
+    pub const LONGEST_TEXT: usize = 255;
+}
+
 /// What became of a [`PoolOperation`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolOutcome {
@@ -129,6 +134,9 @@ pub enum PoolRefusal {
         /// How much longer.
         left: Duration,
     },
+    /// Holder or reason is longer than [`PoolCall::LONGEST_TEXT`].
+    #[error("holder and reason may have 255 octets each: shorten them")]
+    TooLong,
     /// The pool has no numbers.
     #[error("the pool has no numbers")]
     Empty,

@@ -201,6 +201,9 @@ impl Pool {
     }
 
     fn call(&mut self, now: Moment, call: PoolCall) -> Result<PoolOutcome, PoolRefusal> {
+        if call.holder.len().max(call.reason.len()) > PoolCall::LONGEST_TEXT {
+            return Err(PoolRefusal::TooLong);
+        }
         let slot = match call.number {
             Some(number) => self.find(number).ok_or(PoolRefusal::NotInPool)?,
             None => match self.idle.pick(&mut self.random, &call.holder, &call.callee) {

@@ -47,6 +47,15 @@ fn an_entry_is_small() {
 }
 
 #[test]
+fn a_holder_that_no_record_could_hold_is_refused() {
+    let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
+    let named =
+        |length| PoolOperation::Call(PoolCall { holder: "é".repeat(length).into(), ..PoolCall::default() });
+    assert_eq!(pool.apply(Moment(0), named(128)), refused(PoolRefusal::TooLong));
+    given(pool.apply(Moment(0), named(127)));
+}
+
+#[test]
 fn the_longest_idle_goes_first() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 3);
     assert_eq!(given(call(&mut pool, 0, None)).0, number(0));
