@@ -22,6 +22,7 @@ mod ledger;
 mod money;
 mod outcome;
 mod peer;
+mod pools;
 mod random;
 mod receipts;
 mod recover;
@@ -42,6 +43,7 @@ pub use batch::{
 pub use command::{Answer, Command, LedgerAnswer, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
+pub use pools::{NumberRow, Pool, PoolCounts, Reply, step};
 pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
 pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};

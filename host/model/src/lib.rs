@@ -11,6 +11,8 @@ mod id;
 mod message;
 mod money;
 mod outcome;
+mod pool;
+mod pool_operation;
 mod receipt;
 mod resolution;
 mod time;
@@ -24,6 +26,10 @@ pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, Subm
 pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
 pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
+pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
+pub use pool_operation::{
+    PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
+};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use time::{Moment, Now, Timestamp};

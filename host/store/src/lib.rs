@@ -2,13 +2,14 @@
 //!
 //! One [`Store::commit`] is one transaction with an fsync: a whole [`engine::Batch`] or nothing of it. Reading goes on
 //! beside it. What stands in which table, and in which octets, is written above the encoders in [`mod@record`],
-//! [`ledger`] and [`money`].
+//! [`ledger`], [`money`] and [`numbers`].
 #![forbid(unsafe_code)]
 
 mod cursor;
 mod error;
 pub mod ledger;
 pub mod money;
+pub mod numbers;
 pub mod record;
 mod recover;
 mod store;

@@ -1,0 +1,63 @@
+//! What a call and its hangup cost in a pool alone, with a thousand numbers and with a million, and what a number costs in
+//! memory.
+//!
+//! `cargo run --release -p engine --example pool_speed`
+#![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use engine::Pool;
+use model::{
+    Moment, Now, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolSettings, Strategy, Timestamp,
+};
+use std::time::{Duration, Instant};
+
+const PAIRS: u64 = 1_000_000;
+
+/// Octets of this process that are in memory; 0 where the system does not tell.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok()).unwrap_or(0) * 1024
+}
+
+fn number(i: u64) -> Option<PoolNumber> {
+    format!("861{:010}", i * 7).parse().ok()
+}
+
+fn main() {
+    println!("strategy      numbers  ns a pair  octets a number");
+    for strategy in
+        [Strategy::LongestIdle, Strategy::Random, Strategy::Weighted, Strategy::Sticky, Strategy::Nearest]
+    {
+        for numbers in [1_000, 10_000, 100_000, 1_000_000] {
+            measure(strategy, numbers);
+        }
+    }
+}
+
+fn measure(strategy: Strategy, numbers: u64) {
+    let now = Now { wall: Timestamp(0), mono: Moment(0) };
+    let before = resident();
+    let mut pool = Pool::new(PoolSettings { strategy, quarantine: Duration::ZERO }, 1);
+    for number in (0..numbers).filter_map(number) {
+        pool.apply(now.mono, PoolOperation::Add { number, weight: 1 });
+        pool.apply(now.mono, PoolOperation::Reg { number });
+        pool.take_changes(now);
+    }
+    let memory = resident().saturating_sub(before) / usize::try_from(numbers).unwrap_or(1);
+    let start = Instant::now();
+    for i in 0..PAIRS {
+        let call =
+            PoolCall { callee: format!("861{:010}", i * 6151 % 10_000_000).into(), ..PoolCall::default() };
+        let call = PoolCall { lease: Some(Duration::from_secs(60)), ..call };
+        if let PoolOutcome::Given { number, ticket } = pool.apply(now.mono, PoolOperation::Call(call)) {
+            pool.take_changes(now);
+            pool.apply(now.mono, PoolOperation::Hangup { number, ticket: Some(ticket) });
+            pool.take_changes(now);
+        }
+    }
+    let pair = start.elapsed().as_nanos() / u128::from(PAIRS);
+    let name = format!("{strategy:?}");
+    // A small pool finds room in what the process has already.
+    let memory = if numbers >= 1_000_000 { memory.to_string() } else { "-".to_owned() };
+    println!("{name:12} {numbers:8} {pair:10} {memory:>16}");
+}

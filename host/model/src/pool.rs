@@ -1,0 +1,175 @@
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of a pool: 1 to 16 characters of `0`–`9`, `+`, `*` and `#`, as it was written.
+///
+/// Held in eight octets, four bits a character from the left, so that numbers are ordered as their texts are and a
+/// common prefix is a matter of leading zeros. No character has the value 0: it ends a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PoolNumber(u64);
+
+/// The characters by value, beginning at 1, in the order of their octets.
+const CHARACTERS: &[u8] = b"#*+0123456789";
+
+impl PoolNumber {
+    /// The most characters that a number can have.
+    pub const LONGEST: usize = 16;
+
+    /// The eight octets, for a record's key: they are ordered as the numbers are.
+    #[must_use]
+    pub fn octets(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
+    /// Reads what [`PoolNumber::octets`] wrote; `None` for what it never writes.
+    #[must_use]
+    pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
+        let value = u64::from_be_bytes(octets);
+        let mut ended = false;
+        for shift in (0..16).rev() {
+            let character = (value >> (shift * 4)) & 15;
+            if character as usize > CHARACTERS.len() || (ended && character != 0) {
+                return None;
+            }
+            ended |= character == 0;
+        }
+        (value != 0).then_some(Self(value))
+    }
+
+    /// How many characters the two have in common from the left.
+    #[must_use]
+    pub fn common_prefix(self, other: Self) -> u32 {
+        let length = (64 - self.0.trailing_zeros()).div_ceil(4);
+        ((self.0 ^ other.0).leading_zeros() / 4).min(length)
+    }
+
+    /// The number whose first 16 characters a longer one begins with: for what is compared only, a callee for instance.
+    /// Other characters are left out.
+    #[must_use]
+    pub fn beginning_of(text: &str) -> Option<Self> {
+        let known = text.bytes().filter(|octet| CHARACTERS.contains(octet)).take(Self::LONGEST);
+        let known: Vec<u8> = known.collect();
+        pack(&known)
+    }
+}
+
+fn pack(octets: &[u8]) -> Option<PoolNumber> {
+    if octets.is_empty() || octets.len() > PoolNumber::LONGEST {
+        return None;
+    }
+    let mut value = 0;
+    for octet in octets {
+        let place = CHARACTERS.iter().position(|character| character == octet)?;
+        value = (value << 4) | (place as u64 + 1);
+    }
+    Some(PoolNumber(value << (4 * (PoolNumber::LONGEST - octets.len()))))
+}
+
+/// What cannot be a number of a pool.
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?} cannot be a number of a pool: expected 1 to 16 characters of 0-9, +, * and #, such as 8613800138000"
+)]
+pub struct ParsePoolNumberError(pub String);
+
+impl FromStr for PoolNumber {
+    type Err = ParsePoolNumberError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        pack(text.as_bytes()).ok_or_else(|| ParsePoolNumberError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for PoolNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for shift in (0..16).rev() {
+            let place = ((self.0 >> (shift * 4)) & 15) as usize;
+            match place.checked_sub(1).and_then(|place| CHARACTERS.get(place)) {
+                Some(character) => fmt::Write::write_char(f, char::from(*character))?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PoolNumber {
+    /// All but the first four and last two characters hidden: the only form that may be logged.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        let masked = text.chars().enumerate();
+        let masked = masked.map(|(i, c)| if i < 4 || i + 2 >= text.len() { c } else { '*' });
+        f.write_str(&masked.collect::<String>())
+    }
+}
+
+/// The state of a number that is in its pool. One that is not has none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum NumberState {
+    /// Nobody has it, and it can be used.
+    #[serde(rename = "idle+up")]
+    IdleUp,
+    /// Nobody has it, and it cannot be used.
+    #[serde(rename = "idle+down")]
+    IdleDown,
+    /// Somebody has it.
+    #[serde(rename = "busy+up")]
+    BusyUp,
+    /// Somebody has it, and it cannot be used after that.
+    #[serde(rename = "busy+down")]
+    BusyDown,
+}
+
+/// What happens to a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NumberEvent {
+    /// It comes into the pool.
+    Add,
+    /// It leaves the pool.
+    Del,
+    /// It can be used from now on.
+    Reg,
+    /// It cannot be used from now on.
+    Unreg,
+    /// Somebody takes it.
+    Call,
+    /// Whoever has it gives it back.
+    Hangup,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_read_what_they_write(text in "[0-9+*#]{1,16}", other in "[0-9+*#]{1,16}") {
+            let number: PoolNumber = text.parse().unwrap();
+            let second: PoolNumber = other.parse().unwrap();
+            prop_assert_eq!(number.to_string(), text.clone());
+            prop_assert_eq!(PoolNumber::from_octets(number.octets()), Some(number));
+            prop_assert_eq!(number.cmp(&second), text.cmp(&other));
+            let common = text.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(number.common_prefix(second) as usize, common);
+        }
+
+        #[test]
+        fn any_octets_are_a_number_or_none(octets: [u8; 8]) {
+            if let Some(number) = PoolNumber::from_octets(octets) {
+                prop_assert_eq!(number.to_string().parse(), Ok(number));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number() {
+        for text in ["", "12345678901234567", "12 34", "abc", "１２"] {
+            assert!(text.parse::<PoolNumber>().is_err(), "{text}");
+        }
+        assert_eq!(PoolNumber::beginning_of("+49 (30) 12345"), "+493012345".parse().ok());
+        assert_eq!(PoolNumber::beginning_of("sip"), None);
+    }
+}
