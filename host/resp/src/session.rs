@@ -26,6 +26,8 @@ pub struct Session {
     /// Answers in the order of the requests; the first has the ticket `first`.
     slots: VecDeque<Slot>,
     first: u64,
+    /// Octets of answers that wait behind others; they count as unsent.
+    held: usize,
     out: BytesMut,
     state: State,
     /// Whether the peer has said who it is, or need not.
@@ -65,6 +67,7 @@ impl Session {
             events: VecDeque::new(),
             slots: VecDeque::new(),
             first: 0,
+            held: 0,
             out: BytesMut::new(),
             state: State::Open,
             three: false,
@@ -96,7 +99,10 @@ impl Session {
             }
             reply => reply,
         };
-        *slot = Slot::Ready(written(&reply, three, manner));
+        let octets = written(&reply, three, manner);
+        let length = octets.len();
+        *slot = Slot::Ready(octets);
+        self.held += length;
         self.settle();
         self.advance();
     }
@@ -112,9 +118,11 @@ impl Session {
         } else {
             Reply::error("WRONGPASS invalid username-password pair or user is disabled.")
         };
-        let ready = Slot::Ready(written(&reply, self.three, Manner::Plain));
+        let octets = written(&reply, self.three, Manner::Plain);
+        let length = octets.len();
         if let Some(slot) = self.slot(ticket) {
-            *slot = ready;
+            *slot = Slot::Ready(octets);
+            self.held += length;
         }
         if self.state == State::Judging {
             self.state = State::Open;
@@ -146,7 +154,7 @@ impl Session {
         let limits = &self.options.limits;
         self.state == State::Open
             && self.slots.len() < limits.pipelined.max(1)
-            && self.out.len() < limits.unsent.max(1)
+            && self.out.len() + self.held < limits.unsent.max(1)
     }
 
     /// Takes as many whole requests as the limits allow.
@@ -358,8 +366,9 @@ impl Session {
             reply.write(self.three, Manner::Plain, &mut self.out);
             self.first += 1;
         } else {
-            let ready = Slot::Ready(written(reply, self.three, Manner::Plain));
-            self.push(ready);
+            let octets = written(reply, self.three, Manner::Plain);
+            self.held += octets.len();
+            self.push(Slot::Ready(octets));
         }
     }
 
@@ -383,6 +392,7 @@ impl Session {
     fn settle(&mut self) {
         while let Some(Slot::Ready(octets)) = self.slots.front() {
             self.out.extend_from_slice(octets);
+            self.held -= octets.len();
             self.slots.pop_front();
             self.first += 1;
         }

@@ -198,6 +198,21 @@ fn no_more_is_read_than_may_wait() {
 }
 
 #[test]
+fn answers_that_wait_behind_another_count_as_unsent() {
+    let limits = Limits { unsent: 100, ..Limits::default() };
+    let mut client = Client::with(false, false, limits);
+    let long = "x".repeat(60);
+    client.session.receive(&[command(&["POOL.LIST"]), command(&["ECHO", &long]).repeat(3)].concat());
+    assert!(!client.session.wants_bytes());
+    let (ticket, _) = client.request();
+    client.session.answer(ticket, Reply::Array(Vec::new()));
+    // The third was not looked at while two of them waited.
+    assert_eq!(client.read().matches(&long).count(), 2);
+    assert_eq!(client.read().matches(&long).count(), 1);
+    assert!(client.session.wants_bytes());
+}
+
+#[test]
 fn what_was_asked_before_quit_is_answered() {
     let mut client = Client::mapped();
     client.session.receive(&[command(&["POOL.LIST"]), command(&["QUIT"]), command(&["PING"])].concat());
