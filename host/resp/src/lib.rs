@@ -1,0 +1,47 @@
+//! The Redis protocol (RESP2 and RESP3), as number pools speak it, without I/O: bytes in, requests out; answers in, bytes out.
+//!
+//! [`Session`] is one connection. It answers by itself what concerns only the connection (`PING`, `HELLO`, `CLIENT`,
+//! `COMMAND`, `SCRIPT` …); everything about pools, and every password, is an [`Event`] for its owner. Answers may come in any
+//! order, they leave in the order of the requests.
+//!
+//! # The older script's calls
+//!
+//! `EVALSHA <sum> 1 {pool} <event> [number]` is the pool's event if the sum is configured ([`Scripts`]). `{pool}` with or
+//! without its braces names the same pool. What such a call returns:
+//!
+//! | event | the owner's [`Outcome`] | returns |
+//! |---|---|---|
+//! | `add`, `del`, `reg`, `unreg`, `hangup` | `Done`: "ok", also "ok, same" | `1` |
+//! | the same | `Failed`: "fail" or "error" | `0` |
+//! | `call`, with and without a number | `Number` | the number, a bulk string |
+//! | the same | `Failed`, `NoNumber` | nil |
+//! | anything else | (never asked) | an error that says what is wrong |
+//!
+//! The table of the states does not say what the script returned; this is what a script of this kind returns: `1` and `0` for a
+//! change, the number or nil for a question. The plain commands (`POOL.CALL` …) say more: why there is none is their error.
+//!
+//! # Bounds
+//!
+//! A request is at most [`Limits::octets`] long and has at most [`Limits::elements`] elements, at most [`Limits::pipelined`]
+//! requests wait for answers, and nothing more is read while [`Limits::unsent`] octets wait to be written. An owner that stops
+//! to read when [`Session::wants_bytes`] says no bounds the rest by the size of one read.
+#![forbid(unsafe_code)]
+
+mod command;
+mod connection;
+mod error;
+mod gate;
+mod inline;
+mod options;
+mod pool;
+mod reply;
+mod request;
+mod scripts;
+mod session;
+
+pub use error::ProtocolError;
+pub use options::{Limits, Options};
+pub use reply::{Outcome, Reply};
+pub use request::{Call, Event, Operation, Read, Request, Ticket};
+pub use scripts::{Scripts, Sum};
+pub use session::Session;

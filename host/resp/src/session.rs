@@ -1,0 +1,426 @@
+use std::{collections::VecDeque, sync::Arc};
+
+use bytes::{Buf, Bytes, BytesMut};
+use redis_protocol::resp2::{decode, types::BytesFrame};
+
+use crate::{
+    Event, Operation, Options, Outcome, ProtocolError, Reply, Request, Sum, Ticket,
+    command::{self, arity, subcommand},
+    connection::{self, Hello},
+    gate::{Gate, Whole},
+    inline, pool,
+    reply::Manner,
+    scripts::Standing,
+};
+
+/// One connection of a Redis client, seen from our side of the socket.
+///
+/// Feed it bytes and answers; it has events for the owner and bytes for the peer. It never blocks and knows no clock.
+#[derive(Debug)]
+pub struct Session {
+    options: Arc<Options>,
+    id: i64,
+    input: BytesMut,
+    gate: Gate,
+    events: VecDeque<Event>,
+    /// Answers in the order of the requests; the first has the ticket `first`.
+    slots: VecDeque<Slot>,
+    first: u64,
+    /// Octets of answers that wait behind others; they count as unsent.
+    held: usize,
+    out: BytesMut,
+    state: State,
+    /// Whether the peer has said who it is, or need not.
+    known: bool,
+    three: bool,
+    name: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Requests are taken.
+    Open,
+    /// A password is being looked at; what follows depends on the answer.
+    Judging,
+    /// No more is taken; what is owed is still written.
+    Closing,
+}
+
+/// The place of an answer.
+#[derive(Debug)]
+enum Slot {
+    Ready(Bytes),
+    Waiting { three: bool, manner: Manner, call: bool },
+    Judging { hello: Option<Hello> },
+}
+
+impl Session {
+    /// A new connection. `id` is what `CLIENT ID` tells.
+    #[must_use]
+    pub fn new(options: Arc<Options>, id: i64) -> Self {
+        Self {
+            known: !options.accounts,
+            options,
+            id,
+            input: BytesMut::new(),
+            gate: Gate::default(),
+            events: VecDeque::new(),
+            slots: VecDeque::new(),
+            first: 0,
+            held: 0,
+            out: BytesMut::new(),
+            state: State::Open,
+            three: false,
+            name: Bytes::new(),
+        }
+    }
+
+    /// Takes bytes as they came off the socket, in any split. After `QUIT` and after a mistake they are thrown away.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        if self.state != State::Closing {
+            self.input.extend_from_slice(bytes);
+            self.advance();
+        }
+    }
+
+    /// The next thing the owner must see to.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Answers a request. A ticket that waits for nothing is passed over.
+    pub fn answer(&mut self, ticket: Ticket, reply: Reply) {
+        let Some(slot) = self.slot(ticket) else { return };
+        let Slot::Waiting { three, manner, call } = *slot else { return };
+        let reply = match reply {
+            // To the older script, a `call` that takes no number has nothing to return, whatever the reason.
+            Reply::Pool(Outcome::Failed(why)) if call && manner == Manner::Script => {
+                Reply::Pool(Outcome::NoNumber { why, next_ms: None })
+            }
+            reply => reply,
+        };
+        let octets = written(&reply, three, manner);
+        let length = octets.len();
+        *slot = Slot::Ready(octets);
+        self.held += length;
+        self.settle();
+        self.advance();
+    }
+
+    /// Says whether name and password of an `Event::Authenticate` belong together.
+    pub fn judged(&mut self, ticket: Ticket, right: bool) {
+        let Some(slot) = self.slot(ticket) else { return };
+        let Slot::Judging { hello } = slot else { return };
+        let hello = hello.take();
+        let reply = if right {
+            self.known = true;
+            hello.map_or_else(Reply::ok, |hello| self.greet(hello))
+        } else {
+            Reply::error("WRONGPASS invalid username-password pair or user is disabled.")
+        };
+        let octets = written(&reply, self.three, Manner::Plain);
+        let length = octets.len();
+        if let Some(slot) = self.slot(ticket) {
+            *slot = Slot::Ready(octets);
+            self.held += length;
+        }
+        if self.state == State::Judging {
+            self.state = State::Open;
+        }
+        self.settle();
+        self.advance();
+    }
+
+    /// Bytes waiting to be written; empty if there are none.
+    pub fn transmit(&mut self) -> Bytes {
+        let out = self.out.split().freeze();
+        self.advance();
+        out
+    }
+
+    /// Whether more should be read off the socket. What is given in spite of a no is kept, and not looked at yet.
+    #[must_use]
+    pub fn wants_bytes(&self) -> bool {
+        self.ready_for_more() && self.input.len() < self.options.limits.octets
+    }
+
+    /// Whether all is said: close the socket once `transmit` has nothing more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state == State::Closing && self.slots.is_empty()
+    }
+
+    fn ready_for_more(&self) -> bool {
+        let limits = &self.options.limits;
+        self.state == State::Open
+            && self.slots.len() < limits.pipelined.max(1)
+            && self.out.len() + self.held < limits.unsent.max(1)
+    }
+
+    /// Takes as many whole requests as the limits allow.
+    fn advance(&mut self) {
+        while self.ready_for_more() {
+            match self.next_words() {
+                Ok(Some(words)) if words.is_empty() => {}
+                Ok(Some(words)) => self.serve(&words),
+                Ok(None) => return,
+                Err(error) => {
+                    self.ready(&Reply::error(format!("ERR {error}")));
+                    self.close();
+                }
+            }
+        }
+    }
+
+    fn next_words(&mut self) -> Result<Option<Vec<Bytes>>, ProtocolError> {
+        let Some(whole) = self.gate.look(&self.input, &self.options.limits, !self.known)? else {
+            return Ok(None);
+        };
+        match whole {
+            Whole::Nothing(octets) => {
+                self.input.advance(octets);
+                Ok(Some(Vec::new()))
+            }
+            Whole::Line(octets) => inline::split(&self.input.split_to(octets)).map(Some),
+            Whole::Array(octets) => {
+                let request = self.input.split_to(octets).freeze();
+                let Ok(Some((BytesFrame::Array(frames), _))) = decode::decode_bytes(&request) else {
+                    return Err(ProtocolError::Elements);
+                };
+                let word = |frame| match frame {
+                    BytesFrame::BulkString(word) => Ok(word),
+                    _ => Err(ProtocolError::Length),
+                };
+                frames.into_iter().map(word).collect::<Result<_, _>>().map(Some)
+            }
+        }
+    }
+
+    fn serve(&mut self, words: &[Bytes]) {
+        let command = match command::find(words) {
+            Ok(command) => command,
+            Err(error) => return self.ready(&error),
+        };
+        let arguments = words.get(1..).unwrap_or_default();
+        if !self.known && !matches!(command.name, "auth" | "hello" | "quit" | "reset") {
+            return self.ready(&Reply::error("NOAUTH Authentication required."));
+        }
+        match (command.name, arguments) {
+            ("auth", arguments) => self.auth(arguments),
+            ("hello", arguments) => self.hello(arguments),
+            ("quit", _) => {
+                self.ready(&Reply::ok());
+                self.close();
+            }
+            ("reset", _) => self.reset(),
+            ("ping", []) => self.ready(&Reply::Status("PONG".into())),
+            ("ping" | "echo", [text, ..]) => self.ready(&Reply::Text(text.clone())),
+            ("select", [index]) => {
+                let reply = match index.as_ref() {
+                    b"0" => Reply::ok(),
+                    digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+                        Reply::error("ERR DB index is out of range")
+                    }
+                    _ => Reply::error("ERR value is not an integer or out of range"),
+                };
+                self.ready(&reply);
+            }
+            ("client", arguments) => {
+                let reply = connection::client(arguments, self.id, self.three, &mut self.name);
+                self.ready(&reply);
+            }
+            ("command", arguments) => self.ready(&command::describe(arguments)),
+            ("info", arguments) => {
+                let section =
+                    arguments.first().map(|section| String::from_utf8_lossy(section).to_ascii_lowercase());
+                self.ask(Request::Info(section), Manner::Plain);
+            }
+            ("script", arguments) => {
+                let reply = self.script(arguments);
+                self.ready(&reply);
+            }
+            ("eval", [text, rest @ ..]) => {
+                let sum = Sum::of(text);
+                self.options.scripts.load(sum);
+                self.call_script(sum, rest);
+            }
+            ("evalsha", [sum, rest @ ..]) => match Sum::parse(sum) {
+                Some(sum) => self.call_script(sum, rest),
+                None => self.ready(&no_script()),
+            },
+            ("hget" | "hgetall" | "hlen" | "lrange" | "llen", [key, rest @ ..]) => {
+                self.ask_or_tell(pool::read(command.name, key, rest), Manner::Plain);
+            }
+            (name, arguments) => self.ask_or_tell(pool::plain(name, arguments), Manner::Plain),
+        }
+    }
+
+    fn auth(&mut self, arguments: &[Bytes]) {
+        let (name, password) = match arguments {
+            [password] => (Bytes::from_static(b"default"), password.clone()),
+            [name, password] => (name.clone(), password.clone()),
+            _ => return self.ready(&Reply::error("ERR syntax error")),
+        };
+        if !self.options.accounts && arguments.len() == 1 {
+            return self.ready(&Reply::error(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            ));
+        }
+        self.judge(name, password, None);
+    }
+
+    fn hello(&mut self, arguments: &[Bytes]) {
+        match Hello::parse(arguments) {
+            Err(error) => self.ready(&error),
+            Ok(mut hello) => match hello.account.take() {
+                Some((name, password)) => self.judge(name, password, Some(hello)),
+                None if !self.known => self.ready(&Reply::error(
+                    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+                     <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
+                     the same time",
+                )),
+                None => {
+                    let reply = self.greet(hello);
+                    self.ready(&reply);
+                }
+            },
+        }
+    }
+
+    fn greet(&mut self, hello: Hello) -> Reply {
+        self.three = hello.three.unwrap_or(self.three);
+        if let Some(name) = hello.client {
+            self.name = name;
+        }
+        Hello::answer(&self.options.version, self.three, self.id)
+    }
+
+    fn judge(&mut self, name: Bytes, password: Bytes, hello: Option<Hello>) {
+        let ticket = self.push(Slot::Judging { hello });
+        self.state = State::Judging;
+        self.events.push_back(Event::Authenticate { ticket, name, password });
+    }
+
+    fn reset(&mut self) {
+        self.known = !self.options.accounts;
+        self.three = false;
+        self.name = Bytes::new();
+        self.events.push_back(Event::Forgotten);
+        self.ready(&Reply::Status("RESET".into()));
+    }
+
+    fn script(&self, arguments: &[Bytes]) -> Reply {
+        let scripts = &self.options.scripts;
+        let Some((what, rest)) = arguments.split_first() else { return arity("script") };
+        match (what.to_ascii_lowercase().as_slice(), rest) {
+            (b"load", [text]) => {
+                let sum = Sum::of(text);
+                scripts.load(sum);
+                Reply::text(&sum.to_string())
+            }
+            (b"exists", sums @ [_, ..]) => {
+                let there = |sum: &Bytes| {
+                    Sum::parse(sum).is_some_and(|sum| scripts.standing(sum) != Standing::Unknown)
+                };
+                Reply::Array(sums.iter().map(|sum| Reply::Integer(i64::from(there(sum)))).collect())
+            }
+            (b"flush", [] | [_]) => {
+                scripts.flush();
+                Reply::ok()
+            }
+            (word @ (b"load" | b"exists" | b"flush"), _) => {
+                arity(&format!("script|{}", String::from_utf8_lossy(word)))
+            }
+            _ => subcommand("script", what),
+        }
+    }
+
+    /// `numkeys key… argument…`, behind the script or its sum.
+    fn call_script(&mut self, sum: Sum, words: &[Bytes]) {
+        match self.options.scripts.standing(sum) {
+            Standing::Unknown => self.ready(&no_script()),
+            Standing::Loaded => self.ready(&Reply::error(format!(
+                "ERR no Lua is run here, and the script {sum} is not among those that stand for number pools"
+            ))),
+            Standing::Mapped => self.ask_or_tell(script_request(words), Manner::Script),
+        }
+    }
+
+    fn ask_or_tell(&mut self, request: Result<Request, Reply>, manner: Manner) {
+        match request {
+            Ok(request) => self.ask(request, manner),
+            Err(reply) => self.ready(&reply),
+        }
+    }
+
+    fn ask(&mut self, request: Request, manner: Manner) {
+        let call = matches!(request, Request::Pool { operation: Operation::Call(_), .. });
+        let ticket = self.push(Slot::Waiting { three: self.three, manner, call });
+        self.events.push_back(Event::Request { ticket, request });
+    }
+
+    /// Answers at once, in its turn.
+    fn ready(&mut self, reply: &Reply) {
+        if self.slots.is_empty() {
+            reply.write(self.three, Manner::Plain, &mut self.out);
+            self.first += 1;
+        } else {
+            let octets = written(reply, self.three, Manner::Plain);
+            self.held += octets.len();
+            self.push(Slot::Ready(octets));
+        }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closing;
+        self.input.clear();
+    }
+
+    fn push(&mut self, slot: Slot) -> Ticket {
+        let ticket = Ticket(self.first + self.slots.len() as u64);
+        self.slots.push_back(slot);
+        ticket
+    }
+
+    fn slot(&mut self, ticket: Ticket) -> Option<&mut Slot> {
+        let at = usize::try_from(ticket.0.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(at)
+    }
+
+    /// Writes the answers that have become first.
+    fn settle(&mut self) {
+        while let Some(Slot::Ready(octets)) = self.slots.front() {
+            self.out.extend_from_slice(octets);
+            self.held -= octets.len();
+            self.slots.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+fn script_request(words: &[Bytes]) -> Result<Request, Reply> {
+    let (count, words) = words.split_first().ok_or_else(|| Reply::error("ERR syntax error"))?;
+    let count: i64 = std::str::from_utf8(count)
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .ok_or_else(|| Reply::error("ERR value is not an integer or out of range"))?;
+    let count = usize::try_from(count).map_err(|_| Reply::error("ERR Number of keys can't be negative"))?;
+    let (keys, arguments) = words
+        .split_at_checked(count)
+        .ok_or_else(|| Reply::error("ERR Number of keys can't be greater than number of args"))?;
+    match keys {
+        [key] => pool::script(key, arguments),
+        _ => Err(Reply::error("ERR the script takes one key, the pool")),
+    }
+}
+
+fn no_script() -> Reply {
+    Reply::error("NOSCRIPT No matching script. Please use EVAL.")
+}
+
+fn written(reply: &Reply, three: bool, manner: Manner) -> Bytes {
+    let mut out = BytesMut::new();
+    reply.write(three, manner, &mut out);
+    out.freeze()
+}

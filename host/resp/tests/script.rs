@@ -1,0 +1,98 @@
+//! The older script's calls, as clients of it send them.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod client;
+
+use client::{Client, SUM, command};
+use resp::{Call, Operation, Outcome, Reply, Request};
+
+fn pool(operation: Operation) -> Request {
+    Request::Pool { pool: "sales".into(), operation }
+}
+
+#[test]
+fn every_event_is_asked_and_returns_what_the_script_did() {
+    let number = || "123456".to_owned();
+    let failed = || Outcome::Failed("it is not in the pool".into());
+    let none = || Outcome::NoNumber { why: "all busy".into(), next_ms: Some(5) };
+    let named = Call { number: Some(number()), ..Call::default() };
+    let table = [
+        (vec!["add", "123456"], Operation::Add(number()), Outcome::Done, ":1\r\n"),
+        (vec!["add", "123456"], Operation::Add(number()), failed(), ":0\r\n"),
+        (vec!["del", "123456"], Operation::Del(number()), Outcome::Done, ":1\r\n"),
+        (vec!["reg", "123456"], Operation::Reg(number()), failed(), ":0\r\n"),
+        (vec!["unreg", "123456"], Operation::Unreg(number()), Outcome::Done, ":1\r\n"),
+        (vec!["hangup", "123456"], Operation::Hangup(number()), failed(), ":0\r\n"),
+        (vec!["call"], Operation::Call(Call::default()), Outcome::Number(number()), "$6\r\n123456\r\n"),
+        (vec!["CALL"], Operation::Call(Call::default()), none(), "$-1\r\n"),
+        (
+            vec!["call", "123456"],
+            Operation::Call(named.clone()),
+            Outcome::Number(number()),
+            "$6\r\n123456\r\n",
+        ),
+        (vec!["call", "123456"], Operation::Call(named), failed(), "$-1\r\n"),
+    ];
+    for key in ["{sales}", "sales"] {
+        for (arguments, operation, outcome, returned) in &table {
+            let mut client = Client::mapped();
+            let mut words = vec!["EVALSHA", SUM, "1", key];
+            words.extend(arguments);
+            client.session.receive(&command(&words));
+            let (ticket, request) = client.request();
+            assert_eq!(request, pool(operation.clone()));
+            assert_eq!(client.read(), "");
+            client.session.answer(ticket, Reply::Pool(outcome.clone()));
+            assert_eq!(client.read(), *returned, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sum_that_nobody_knows_is_no_script() {
+    let mut client = Client::mapped();
+    let other = "a".repeat(40);
+    for sum in [other.as_str(), "short"] {
+        client.session.receive(&command(&["evalsha", sum, "1", "p", "call"]));
+        assert_eq!(client.read(), "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    }
+}
+
+#[test]
+fn a_loaded_script_is_mapped_only_if_the_owner_says_so() {
+    // The sum of `return 1`, as Redis's own documentation and sha1sum have it.
+    let sum = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+    for any in [false, true] {
+        let mut client = Client::new(any, false);
+        client.session.receive(&command(&["SCRIPT", "LOAD", "return 1"]));
+        assert_eq!(client.read(), format!("$40\r\n{sum}\r\n"));
+        client.session.receive(&command(&["SCRIPT", "EXISTS", sum, SUM, &"b".repeat(40)]));
+        assert_eq!(client.read(), "*3\r\n:1\r\n:1\r\n:0\r\n");
+        client.session.receive(&command(&["EVALSHA", sum, "1", "{sales}", "call"]));
+        if any {
+            assert_eq!(client.request().1, pool(Operation::Call(Call::default())));
+        } else {
+            assert!(client.read().starts_with("-ERR no Lua is run here"));
+        }
+    }
+}
+
+#[test]
+fn wrong_calls_of_the_script_are_told_what_is_wrong() {
+    let table: [(&[&str], &str); 7] = [
+        (&["x", "{p}", "call"], "-ERR value is not an integer or out of range"),
+        (&["-1", "{p}", "call"], "-ERR Number of keys can't be negative"),
+        (&["3", "{p}", "call"], "-ERR Number of keys can't be greater than number of args"),
+        (&["0", "call"], "-ERR the script takes one key, the pool"),
+        (&["1", "{p}", "add"], "-ERR this event needs a number"),
+        (&["1", "{p}", "sell"], "-ERR unknown event; known are add, del, reg, unreg, call and hangup"),
+        (&["1", "{p}", "call", "1", "2"], "-ERR the script takes an event and at most one number"),
+    ];
+    for (rest, error) in table {
+        let mut client = Client::mapped();
+        let mut words = vec!["EVALSHA", SUM];
+        words.extend(rest);
+        client.session.receive(&command(&words));
+        assert_eq!(client.read(), format!("{error}\r\n"));
+    }
+}
