@@ -1,6 +1,8 @@
+use crate::PoolBatch;
 use model::{
-    AddressBytes, Balance, Final, LedgerOperation, Message, MessageId, PeerId, PeerMessageId, Receipt,
-    ReceiptState, Refusal, Settlement, Step, SubmissionKey, Timestamp,
+    AddressBytes, Balance, Final, LedgerOperation, Message, MessageId, NumberRow, PeerId, PeerMessageId,
+    PoolEntry, PoolId, PoolName, PoolNumber, PoolSettings, Receipt, ReceiptState, Refusal, Settlement, Step,
+    SubmissionKey, Timestamp,
 };
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ pub struct Batch {
     pub settled: Option<u64>,
     /// Finished messages that the archive has: removed from `finished`.
     pub archived: Vec<MessageId>,
+    /// What number pools want written: tables `pools`, `numbers` and `pool_journal`.
+    pub pools: PoolBatch,
     /// The next id to be given out after this run; persisted so that no id is ever used twice.
     pub next_id: MessageId,
 }
@@ -69,7 +73,47 @@ impl Batch {
             && self.settlements.is_empty()
             && self.settled.is_none()
             && self.archived.is_empty()
+            && self.pools.is_empty()
     }
+}
+
+/// A pool: one row of table `pools`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolRecord {
+    /// The row.
+    pub id: PoolId,
+    /// The pool's name.
+    pub name: PoolName,
+    /// How it behaves.
+    pub settings: PoolSettings,
+    /// The last stamp given when this was written; later ones stand in the journal.
+    pub serial: u64,
+    /// The number of the journal's next entry when this was written.
+    pub entries: u64,
+    /// All entries of the journal before this one are in the table of numbers.
+    pub folded: u64,
+    /// The pool is gone, and what is left of it is being removed.
+    pub gone: bool,
+}
+
+/// A part of a pool's journal: one row of table `pool_journal`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalPart {
+    /// Whose.
+    pub pool: PoolId,
+    /// The pool's name; not written.
+    pub name: PoolName,
+    /// The number of its first entry.
+    pub first: u64,
+    /// The last stamp given when the part was written.
+    pub serial: u64,
+    /// What has happened. At most [`JournalPart::LONGEST`] and what one request adds to it.
+    pub entries: Vec<PoolEntry>,
+}
+
+impl JournalPart {
+    /// A part of so many entries is not continued.
+    pub const LONGEST: usize = 1024;
 }
 
 /// A submission key and what was answered under it.
@@ -223,4 +267,12 @@ pub enum Remembered {
     Settled(u64),
     /// The end of a charge that the biller has not been told of.
     Settlement(Settlement),
+    /// A pool. All pools come before their numbers, and these before their journals.
+    Pool(PoolRecord),
+    /// A pool that is gone, and how many rows are left of it.
+    PoolGone(PoolId, usize),
+    /// A number as the table has it.
+    Number(PoolId, PoolNumber, NumberRow),
+    /// A part of a pool's journal that holds an entry which is not in the table; by growing number.
+    Journal(JournalPart),
 }

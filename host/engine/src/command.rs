@@ -1,7 +1,7 @@
 use crate::{Batch, ReplyTo};
 use model::{
-    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, PeerMessageId, ReceiptState, Refusal,
-    Settlement, Ticket, Timestamp,
+    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, PeerMessageId, PoolAnswer, PoolSummary,
+    ReceiptState, Refusal, Settlement, Ticket, Timestamp,
 };
 use std::sync::Arc;
 
@@ -129,6 +129,10 @@ pub enum Answer {
     ReceiptTaken,
     /// What became of a balance operation.
     Ledger(LedgerAnswer),
+    /// What became of a request to a number pool.
+    Pool(PoolAnswer),
+    /// All number pools, by name.
+    Pools(Vec<PoolSummary>),
 }
 
 /// What became of a balance operation.

@@ -6,6 +6,7 @@ use crate::keys::Keys;
 use crate::ledger::{Parking, ReceiptIndex};
 use crate::money::Money;
 use crate::peer::{InFlight, Link, Peer};
+use crate::pools::Pools;
 use crate::random::Random;
 use crate::resolving::{Resolving, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
@@ -62,6 +63,7 @@ pub struct Engine {
     pub(crate) resolving: Resolving,
     pub(crate) deciding: Deciding,
     pub(crate) turns: Turns,
+    pub(crate) pools: Pools,
     /// Messages behind a turn whose content is to be read back.
     pub(crate) to_fetch: Vec<MessageId>,
     pub(crate) cached: usize,
@@ -133,6 +135,7 @@ impl Engine {
             resolving: Resolving::new(random.next()),
             deciding: Deciding::default(),
             turns: Turns::new(random.next()),
+            pools: Pools::new(random.next()),
             to_fetch: Vec::new(),
             random,
             settings,
@@ -211,6 +214,15 @@ impl Engine {
             Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
             Event::Alert { msisdn } => self.alert(now, &msisdn, out),
             Event::Reachable { imsi } => self.reachable(now, &imsi, out),
+            Event::Pool { pool, request, by, reply } => {
+                let by = (&by, self.settings.pools);
+                let answer = self.pools.request(now, &pool, request, by, &mut out.batch.pools);
+                out.commands.push(Command::Answer { to: reply, answer: Answer::Pool(answer) });
+            }
+            Event::Pools { reply } => {
+                let answer = Answer::Pools(self.pools.summaries(now));
+                out.commands.push(Command::Answer { to: reply, answer });
+            }
             Event::Drain => self.draining = true,
         }
     }
@@ -219,6 +231,8 @@ impl Engine {
     /// [`Engine::seal`] closes it.
     pub fn settle(&mut self, now: Now, out: &mut Output) {
         self.finish_recovered(now, out);
+        self.pools.advance(now, &mut out.batch.pools);
+        self.pools.housekeep(now, self.settings.pools, &mut out.batch.pools);
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
@@ -242,6 +256,7 @@ impl Engine {
     pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
         out.batch.balances = self.money.take_touched();
+        self.pools.sealed();
         if !out.batch.handed.is_empty() {
             out.batch.handed_seq = self.handed_seq;
             // Its messages may all have moved on while the batch grew, and others have joined it since.
@@ -255,7 +270,7 @@ impl Engine {
     /// When [`Engine::settle`] wants to be called, at the latest, though nothing happens.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
-        self.timers.next()
+        self.timers.next().into_iter().chain(self.pools.deadline()).min()
     }
 
     /// Messages that have not ended.

@@ -1,7 +1,7 @@
 use crate::PeerSettings;
 use model::{
     Address, AddressBytes, Final, Imsi, LedgerOperation, LinkId, Message, MessageId, Next, Outcome, PeerId,
-    Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text, Timestamp,
+    PoolName, PoolRequest, Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text, Timestamp,
 };
 use std::sync::Arc;
 
@@ -246,6 +246,23 @@ pub enum Event {
         message: Box<Message>,
         /// How it ended.
         ended: Box<Final>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// Something is wanted of a number pool. Answered by [`crate::Answer::Pool`]; reading too is answered only when what it
+    /// tells is durable, and in its turn.
+    Pool {
+        /// Which pool.
+        pool: PoolName,
+        /// What is wanted.
+        request: PoolRequest,
+        /// Who wants it: stands in the pool's journal.
+        by: Arc<str>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// All number pools, by name. Answered by [`crate::Answer::Pools`].
+    Pools {
         /// Who is to be told.
         reply: ReplyTo,
     },

@@ -37,13 +37,13 @@ mod timer;
 mod turns;
 
 pub use batch::{
-    Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Part, Progress, Recovered, Remembered,
-    Waiting,
+    Batch, Consent, Handed, JournalPart, KeyRecord, OperationRecord, ParkedRecord, Part, PoolRecord,
+    Progress, Recovered, Remembered, Waiting,
 };
 pub use command::{Answer, Command, LedgerAnswer, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
-pub use pools::{NumberRow, Pool, PoolCounts, Reply, step};
+pub use pools::{Pool, PoolBatch, PoolLimits, Purge, Reply, step};
 pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
 pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};

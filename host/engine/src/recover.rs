@@ -12,6 +12,7 @@ impl Engine {
     /// ([`Engine::recover_remembered`]) taken before; messages must come by growing id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
     pub fn recover(&mut self, now: Now, recovered: Recovered, out: &mut Output) {
         self.recovering = true;
+        self.pools.recovered();
         let Recovered { message, progress, handed, .. } = recovered;
         let message = Arc::new(message);
         let leg = match (&handed, &progress) {
@@ -107,6 +108,10 @@ impl Engine {
             Remembered::Operation(record) => self.money.recover_operation(&record),
             Remembered::Settled(upto) => self.money.recover_settled(upto),
             Remembered::Settlement(settlement) => self.money.recover_settlement(settlement),
+            Remembered::Pool(record) => self.pools.recover(record),
+            Remembered::PoolGone(id, rows) => self.pools.recover_gone(id, rows),
+            Remembered::Number(id, number, row) => self.pools.recover_number(now, id, number, row),
+            Remembered::Journal(part) => self.pools.recover_journal(now, part),
             Remembered::Parked(record) => {
                 let group = self.peer_mut(record.peer).settings.group;
                 let key = self.receipts.key(group, &record.receipt.id);
@@ -128,6 +133,7 @@ impl Engine {
     /// Ends recovery: ids and rows go on after those on disk, and the rows of hand-overs that have been dealt with go.
     pub fn recovered(&mut self, next_id: MessageId, next_handed_seq: u64, rows: &[u64], out: &mut Output) {
         self.recovering = false;
+        self.pools.recovered();
         self.next_id = next_id.max(MessageId::FIRST);
         self.handed_seq = next_handed_seq.max(1);
         out.batch.handed_done.extend_from_slice(rows);

@@ -1,3 +1,4 @@
+use crate::PoolLimits;
 use model::PeerId;
 use std::time::Duration;
 
@@ -127,6 +128,8 @@ pub struct Settings {
     pub resolve_in_flight: usize,
     /// The country code of home, as digits: numbers with and without it are the same subscriber.
     pub country: String,
+    /// How much number pools may hold and keep.
+    pub pools: PoolLimits,
     /// Seed of the engine's random choices (weights, jitter).
     pub seed: u64,
 }
@@ -154,6 +157,7 @@ impl Default for Settings {
             resolve_retry_after: Duration::from_secs(5),
             resolve_in_flight: 1000,
             country: String::new(),
+            pools: PoolLimits::default(),
             seed: 0,
         }
     }

@@ -13,6 +13,8 @@ mod money;
 mod outcome;
 mod pool;
 mod pool_operation;
+mod pool_record;
+mod pool_request;
 mod receipt;
 mod resolution;
 mod time;
@@ -30,6 +32,8 @@ pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{
     PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
 };
+pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, PoolId, PoolName};
+pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use time::{Moment, Now, Timestamp};

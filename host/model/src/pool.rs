@@ -44,6 +44,13 @@ impl PoolNumber {
         ((self.0 ^ other.0).leading_zeros() / 4).min(length)
     }
 
+    /// Whether it begins with another.
+    #[must_use]
+    pub fn begins_with(self, other: Self) -> bool {
+        let length = (64 - other.0.trailing_zeros()).div_ceil(4);
+        self.common_prefix(other) == length
+    }
+
     /// The number whose first 16 characters a longer one begins with: for what is compared only, a callee for instance.
     /// Other characters are left out.
     #[must_use]
@@ -121,6 +128,36 @@ pub enum NumberState {
     BusyDown,
 }
 
+impl NumberState {
+    /// The state as the older system wrote it, `idle+up` for instance.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IdleUp => "idle+up",
+            Self::IdleDown => "idle+down",
+            Self::BusyUp => "busy+up",
+            Self::BusyDown => "busy+down",
+        }
+    }
+}
+
+impl fmt::Display for NumberState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for NumberState {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::IdleUp, Self::IdleDown, Self::BusyUp, Self::BusyDown]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or(())
+    }
+}
+
 /// What happens to a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -154,6 +191,7 @@ mod tests {
             prop_assert_eq!(number.cmp(&second), text.cmp(&other));
             let common = text.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
             prop_assert_eq!(number.common_prefix(second) as usize, common);
+            prop_assert_eq!(number.begins_with(second), text.starts_with(&other));
         }
 
         #[test]

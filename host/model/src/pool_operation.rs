@@ -85,10 +85,12 @@ pub enum PoolOperation {
 pub struct PoolCall {
     /// This one; otherwise the pool's strategy chooses.
     pub number: Option<PoolNumber>,
-    /// Who takes it; also the user of [`Strategy::Sticky`]. May be empty.
+    /// Who takes it. May be empty.
     pub holder: Box<str>,
     /// What for. May be empty.
     pub reason: Box<str>,
+    /// The user that [`Strategy::Sticky`] looks at; where it is empty, the holder is.
+    pub user: Box<str>,
     /// Whom it is for: [`Strategy::Sticky`] and [`Strategy::Nearest`] look at it. May be empty.
     pub callee: Box<str>,
     /// After this long the number is given back by itself.
@@ -123,17 +125,20 @@ pub enum PoolRefusal {
     #[error("the number is not in the pool: add it first")]
     NotInPool,
     /// The named number is in a state in which this cannot be done.
-    #[error("the number is {0:?}, and this cannot be done with it")]
+    #[error("the number is {0}, and this cannot be done with it")]
     WrongState(NumberState),
     /// The named number is held under another ticket: the lease of the caller's has ended.
     #[error("the number is held under another ticket: this one's lease has ended")]
     OtherTicket,
     /// The named number rests after its last call.
-    #[error("the number rests for {left:?} after its last call")]
+    #[error("the number rests for another {} ms after its last call", left.as_millis())]
     Resting {
         /// How much longer.
         left: Duration,
     },
+    /// The appliance has as many numbers as it takes.
+    #[error("the appliance has as many numbers in its pools as it takes: raise `most-numbers`")]
+    Full,
     /// Holder or reason is longer than [`PoolCall::LONGEST_TEXT`].
     #[error("holder and reason may have 255 octets each: shorten them")]
     TooLong,
@@ -144,15 +149,22 @@ pub enum PoolRefusal {
     #[error("all numbers of the pool are down")]
     AllDown,
     /// Somebody has each number that is up.
-    #[error("all numbers of the pool are busy; the next lease ends in {left:?}")]
+    #[error("all numbers of the pool that are up are busy; {}", told(*left))]
     AllBusy {
         /// Until the next lease of a number that is up ends, if any has an end.
         left: Option<Duration>,
     },
     /// Each number that is up is busy or rests after its last call, and one at least rests.
-    #[error("no number of the pool is ready, some rest; the next one is to be had in {left:?}")]
+    #[error("no number of the pool is ready, some rest after their last call; {}", told(*left))]
     AllResting {
         /// Until a rest, or the lease of a number that is up, ends.
         left: Option<Duration>,
     },
+}
+
+fn told(left: Option<Duration>) -> String {
+    left.map_or_else(
+        || "no lease has an end".to_owned(),
+        |left| format!("the next one is to be had in {} ms", left.as_millis()),
+    )
 }

@@ -126,6 +126,23 @@ impl IdleList {
         self.join(entries, slot);
     }
 
+    /// A part of the list, in the order in which slots are given where there is one.
+    pub(super) fn slots(&self, entries: &[Entry], skip: usize, most: usize) -> Vec<u32> {
+        match self {
+            Self::Queue { first, .. } => {
+                let next = |slot: &u32| match entries[*slot as usize].after {
+                    NONE => None,
+                    after => Some(after),
+                };
+                let begin = (*first != NONE).then_some(*first);
+                std::iter::successors(begin, next).skip(skip).take(most).collect()
+            }
+            Self::Urns(urns) => urns.iter().flatten().skip(skip).take(most).copied().collect(),
+            Self::Ring(ring) => ring.iter().skip(skip).take(most).map(|(_, slot)| *slot).collect(),
+            Self::Numbers(numbers) => numbers.iter().skip(skip).take(most).map(|(_, slot)| *slot).collect(),
+        }
+    }
+
     /// Which slot a caller gets; it stays in the list.
     pub(super) fn pick(&self, random: &mut Random, user: &str, callee: &str) -> Option<u32> {
         match self {

@@ -3,10 +3,12 @@ use super::{Entry, Holder, NEVER, Reply, step};
 use crate::random::Random;
 use hashbrown::HashTable;
 use model::{
-    Moment, NumberEvent, NumberState, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal,
-    PoolSettings, PoolTicket,
+    MessageId, Moment, Now, NumberEvent, NumberRow, NumberStanding, NumberState, PoolCall, PoolChange,
+    PoolCounts, PoolEntry, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest, PoolSettings,
+    PoolTicket,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One pool.
@@ -28,32 +30,31 @@ pub struct Pool {
     hopes: BTreeSet<(Moment, PoolNumber)>,
     pub(super) serial: u64,
     counts: PoolCounts,
-    pub(super) changed: Vec<PoolNumber>,
+    /// What has happened since the last [`Pool::take_entries`], in order.
+    pub(super) entries_made: Vec<PoolEntry>,
+    /// Numbers that the table does not have as they are.
+    pub(super) unwritten: Vec<PoolNumber>,
+    /// Entries made since the table was last brought up to date.
+    pub(super) unfolded: u64,
+    pub(super) lapsed: u64,
     random: Random,
 }
 
-/// How many numbers of a pool are in which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PoolCounts {
-    /// Idle and up, those that rest among them.
-    pub idle_up: usize,
-    /// Idle and down.
-    pub idle_down: usize,
-    /// Busy and up.
-    pub busy_up: usize,
-    /// Busy and down.
-    pub busy_down: usize,
+fn count_of(counts: &mut PoolCounts, state: NumberState) -> &mut usize {
+    match state {
+        NumberState::IdleUp => &mut counts.idle_up,
+        NumberState::IdleDown => &mut counts.idle_down,
+        NumberState::BusyUp => &mut counts.busy_up,
+        NumberState::BusyDown => &mut counts.busy_down,
+    }
 }
 
-impl PoolCounts {
-    fn of(&mut self, state: NumberState) -> &mut usize {
-        match state {
-            NumberState::IdleUp => &mut self.idle_up,
-            NumberState::IdleDown => &mut self.idle_down,
-            NumberState::BusyUp => &mut self.busy_up,
-            NumberState::BusyDown => &mut self.busy_down,
-        }
-    }
+/// Who has done something, and when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doing<'a> {
+    pub(super) now: Now,
+    /// `None`: time.
+    pub(super) by: Option<&'a Arc<str>>,
 }
 
 fn hash(number: PoolNumber) -> u64 {
@@ -78,7 +79,10 @@ impl Pool {
             hopes: BTreeSet::new(),
             serial: 0,
             counts: PoolCounts::default(),
-            changed: Vec::new(),
+            entries_made: Vec::new(),
+            unwritten: Vec::new(),
+            unfolded: 0,
+            lapsed: 0,
             random: Random::new(seed),
         }
     }
@@ -87,6 +91,45 @@ impl Pool {
     #[must_use]
     pub fn counts(&self) -> PoolCounts {
         self.counts
+    }
+
+    /// A number as it is to stand in the table from now on.
+    pub(super) fn written(&mut self, number: PoolNumber, now: Now) -> Option<NumberRow> {
+        let slot = self.find(number)?;
+        self.entries[slot as usize].unwritten = false;
+        self.row_of(slot, now)
+    }
+
+    /// A part of the numbers, by slot; see [`model::PoolRequest::Numbers`].
+    pub(super) fn numbers(
+        &self,
+        now: Now,
+        (from, most): (u32, u32),
+        state: Option<NumberState>,
+        prefix: Option<PoolNumber>,
+    ) -> (Vec<NumberStanding>, Option<u32>) {
+        let mut found = Vec::new();
+        let last = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let until = last.min(from.saturating_add(PoolRequest::MOST_LOOKED_AT));
+        for slot in from..until {
+            if found.len() >= most.max(1) as usize {
+                return (found, Some(slot));
+            }
+            let entry = &self.entries[slot as usize];
+            let fits = entry.state.is_some()
+                && state.is_none_or(|state| entry.state == Some(state))
+                && prefix.is_none_or(|prefix| entry.number.begins_with(prefix));
+            if fits && let Some(row) = self.row_of(slot, now) {
+                found.push(NumberStanding { number: entry.number, row });
+            }
+        }
+        (found, (until < last).then_some(until))
+    }
+
+    /// A part of the numbers that are to be had.
+    pub(super) fn idle(&self, skip: usize, most: usize) -> Vec<PoolNumber> {
+        let number = |slot: u32| self.entries[slot as usize].number;
+        self.idle.slots(&self.entries, skip, most).into_iter().map(number).collect()
     }
 
     /// How many numbers are to be had now.
@@ -107,38 +150,58 @@ impl Pool {
         self.ends.first().map(|(at, _)| *at)
     }
 
+    /// Numbers that are in the pool.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether it has no numbers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
     /// Ends the leases and rests whose time has come.
-    pub fn advance(&mut self, now: Moment) {
+    pub fn advance(&mut self, now: Now) {
         while let Some((at, number)) = self.ends.first().copied()
-            && at <= now
+            && at <= now.mono
             && let Some(slot) = self.find(number)
         {
+            let doing = Doing { now: Now { wall: now.wall_of(at), mono: at }, by: None };
             match self.entries[slot as usize].state {
-                Some(NumberState::BusyUp | NumberState::BusyDown) => self.give_back(slot, at),
+                Some(NumberState::BusyUp | NumberState::BusyDown) => {
+                    self.lapsed += 1;
+                    let entry = &mut self.entries[slot as usize];
+                    entry.lapsed = entry.lapsed.saturating_add(1);
+                    self.give_back(slot, doing, PoolChange::Lapse);
+                }
                 _ => {
                     self.change(slot, |entry| entry.ends = NEVER);
                     self.wait_from_now(slot);
+                    self.note(slot, doing, PoolChange::Rested);
                 }
             }
         }
     }
 
-    /// Does one operation, after what is due by then.
-    pub fn apply(&mut self, now: Moment, operation: PoolOperation) -> PoolOutcome {
+    /// Does one operation, after what is due by then. `by` is whose doing it is.
+    pub fn apply(&mut self, now: Now, operation: PoolOperation, by: &Arc<str>) -> PoolOutcome {
         self.advance(now);
+        let doing = Doing { now, by: Some(by) };
         let done = match operation {
-            PoolOperation::Add { number, weight } => self.add(number, weight),
-            PoolOperation::Del { number } => Ok(self.del(number)),
-            PoolOperation::Reg { number } => self.set_up(number, NumberEvent::Reg),
-            PoolOperation::Unreg { number } => self.set_up(number, NumberEvent::Unreg),
-            PoolOperation::Call(call) => self.call(now, call),
-            PoolOperation::Hangup { number, ticket } => self.hangup(now, number, ticket),
-            PoolOperation::Renew { number, ticket, lease } => self.renew(now, number, ticket, lease),
+            PoolOperation::Add { number, weight } => Ok(self.add(doing, number, weight)),
+            PoolOperation::Del { number } => Ok(self.del(doing, number)),
+            PoolOperation::Reg { number } => self.set_up(doing, number, NumberEvent::Reg),
+            PoolOperation::Unreg { number } => self.set_up(doing, number, NumberEvent::Unreg),
+            PoolOperation::Call(call) => self.call(doing, call, None),
+            PoolOperation::Hangup { number, ticket } => self.hangup(doing, number, ticket),
+            PoolOperation::Renew { number, ticket, lease } => self.renew(doing, number, ticket, lease),
         };
         done.unwrap_or_else(PoolOutcome::Refused)
     }
 
-    fn add(&mut self, number: PoolNumber, weight: u8) -> Result<PoolOutcome, PoolRefusal> {
+    fn add(&mut self, doing: Doing<'_>, number: PoolNumber, weight: u8) -> PoolOutcome {
         let weight = weight.clamp(1, HEAVIEST);
         if let Some(slot) = self.find(number) {
             let entry = &self.entries[slot as usize];
@@ -148,68 +211,99 @@ impl Pool {
                 if listed {
                     self.idle.reweigh(&mut self.entries, slot, old);
                 }
+                self.note(slot, doing, PoolChange::Weigh);
             }
-            return Ok(PoolOutcome::Done(state));
+            return PoolOutcome::Done(state);
         }
         let (state, _) = step(None, NumberEvent::Add);
         self.serial += 1;
-        self.insert(Entry {
+        let slot = self.insert(Entry {
             number,
             stamp: self.serial,
+            since: doing.now.wall,
             ends: NEVER,
             holder: None,
             calls: 0,
+            held: 0,
+            lapsed: 0,
             before: 0,
             after: 0,
             weight,
             listed: false,
+            unwritten: false,
             state,
         });
-        self.changed.push(number);
-        Ok(PoolOutcome::Done(state))
+        self.note(slot, doing, PoolChange::Add);
+        PoolOutcome::Done(state)
     }
 
-    fn del(&mut self, number: PoolNumber) -> PoolOutcome {
+    fn del(&mut self, doing: Doing<'_>, number: PoolNumber) -> PoolOutcome {
         if let Some(slot) = self.find(number) {
-            self.idle.leave(&mut self.entries, slot);
-            self.change(slot, |entry| {
-                entry.state = None;
-                entry.ends = NEVER;
-                entry.holder = None;
-            });
-            let entries = &self.entries;
-            if let Ok(found) =
-                self.index.find_entry(hash(number), |at| entries[*at as usize].number == number)
-            {
-                found.remove();
-            }
-            self.free.push(slot);
+            self.take_out(slot);
+            self.unwritten.push(number);
+            self.enter(doing, number, PoolChange::Del, None);
         }
         PoolOutcome::Done(None)
     }
 
-    fn set_up(&mut self, number: PoolNumber, event: NumberEvent) -> Result<PoolOutcome, PoolRefusal> {
+    /// Removes an entry and all that is kept beside it.
+    pub(super) fn take_out(&mut self, slot: u32) {
+        let number = self.entries[slot as usize].number;
+        self.idle.leave(&mut self.entries, slot);
+        self.change(slot, |entry| {
+            entry.state = None;
+            entry.ends = NEVER;
+            entry.holder = None;
+        });
+        let entries = &self.entries;
+        if let Ok(found) = self.index.find_entry(hash(number), |at| entries[*at as usize].number == number) {
+            found.remove();
+        }
+        self.free.push(slot);
+    }
+
+    fn set_up(
+        &mut self,
+        doing: Doing<'_>,
+        number: PoolNumber,
+        event: NumberEvent,
+    ) -> Result<PoolOutcome, PoolRefusal> {
         let slot = self.find(number).ok_or(PoolRefusal::NotInPool)?;
         let before = self.entries[slot as usize].state;
         let (state, _) = step(before, event);
         if state != before {
             self.idle.leave(&mut self.entries, slot);
-            self.change(slot, |entry| entry.state = state);
+            self.change(slot, |entry| {
+                entry.state = state;
+                entry.since = doing.now.wall;
+            });
             self.wait_from_now(slot);
+            let change = if event == NumberEvent::Reg { PoolChange::Reg } else { PoolChange::Unreg };
+            self.note(slot, doing, change);
         }
         Ok(PoolOutcome::Done(state))
     }
 
-    fn call(&mut self, now: Moment, call: PoolCall) -> Result<PoolOutcome, PoolRefusal> {
+    /// Gives a number to a caller, or to a message that it is to be the sender of.
+    pub(super) fn call(
+        &mut self,
+        doing: Doing<'_>,
+        call: PoolCall,
+        message: Option<MessageId>,
+    ) -> Result<PoolOutcome, PoolRefusal> {
+        let now = doing.now.mono;
         if call.holder.len().max(call.reason.len()) > PoolCall::LONGEST_TEXT {
             return Err(PoolRefusal::TooLong);
         }
         let slot = match call.number {
             Some(number) => self.find(number).ok_or(PoolRefusal::NotInPool)?,
-            None => match self.idle.pick(&mut self.random, &call.holder, &call.callee) {
-                Some(slot) => slot,
-                None => return Err(self.why_none(now)),
-            },
+            None => {
+                let user = if call.user.is_empty() { &call.holder } else { &call.user };
+                match self.idle.pick(&mut self.random, user, &call.callee) {
+                    Some(slot) => slot,
+                    None => return Err(self.why_none(now)),
+                }
+            }
         };
         let entry = &self.entries[slot as usize];
         let before = entry.state.ok_or(PoolRefusal::NotInPool)?;
@@ -223,15 +317,17 @@ impl Pool {
         self.idle.leave(&mut self.entries, slot);
         self.serial += 1;
         let serial = self.serial;
-        let named = !call.holder.is_empty() || !call.reason.is_empty();
-        let holder = named.then(|| Box::new(Holder { name: call.holder, reason: call.reason }));
+        let named = !call.holder.is_empty() || !call.reason.is_empty() || message.is_some();
+        let holder = named.then(|| Box::new(Holder { name: call.holder, reason: call.reason, message }));
         self.change(slot, |entry| {
             entry.state = state;
             entry.stamp = serial;
+            entry.since = doing.now.wall;
             entry.ends = call.lease.map_or(NEVER, |lease| now + lease);
             entry.holder = holder;
             entry.calls = entry.calls.saturating_add(1);
         });
+        self.note(slot, doing, PoolChange::Call);
         let number = self.entries[slot as usize].number;
         Ok(PoolOutcome::Given { number, ticket: PoolTicket(serial) })
     }
@@ -251,24 +347,25 @@ impl Pool {
 
     fn hangup(
         &mut self,
-        now: Moment,
+        doing: Doing<'_>,
         number: PoolNumber,
         ticket: Option<PoolTicket>,
     ) -> Result<PoolOutcome, PoolRefusal> {
         let slot = self.held(number, ticket)?;
-        self.give_back(slot, now);
+        self.give_back(slot, doing, PoolChange::Hangup);
         Ok(PoolOutcome::Done(self.entries[slot as usize].state))
     }
 
     fn renew(
         &mut self,
-        now: Moment,
+        doing: Doing<'_>,
         number: PoolNumber,
         ticket: Option<PoolTicket>,
         lease: Option<Duration>,
     ) -> Result<PoolOutcome, PoolRefusal> {
         let slot = self.held(number, ticket)?;
-        self.change(slot, |entry| entry.ends = lease.map_or(NEVER, |lease| now + lease));
+        self.change(slot, |entry| entry.ends = lease.map_or(NEVER, |lease| doing.now.mono + lease));
+        self.note(slot, doing, PoolChange::Renew);
         Ok(PoolOutcome::Done(self.entries[slot as usize].state))
     }
 
@@ -286,14 +383,18 @@ impl Pool {
         }
     }
 
-    fn give_back(&mut self, slot: u32, at: Moment) {
+    fn give_back(&mut self, slot: u32, doing: Doing<'_>, change: PoolChange) {
         let rest = self.settings.quarantine;
         self.change(slot, |entry| {
+            let held = doing.now.wall.0.saturating_sub(entry.since.0) / 1000;
+            entry.held = entry.held.saturating_add(u32::try_from(held).unwrap_or(u32::MAX));
             entry.state = step(entry.state, NumberEvent::Hangup).0;
-            entry.ends = if rest.is_zero() { NEVER } else { at + rest };
+            entry.since = doing.now.wall;
+            entry.ends = if rest.is_zero() { NEVER } else { doing.now.mono + rest };
             entry.holder = None;
         });
         self.wait_from_now(slot);
+        self.note(slot, doing, change);
     }
 
     /// If the number is to be had, it joins the list, as the one that has been idle for the shortest time.
@@ -310,7 +411,7 @@ impl Pool {
         self.index.find(hash(number), |slot| self.entries[*slot as usize].number == number).copied()
     }
 
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Entry) -> u32 {
         let number = entry.number;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -326,6 +427,7 @@ impl Pool {
         let entries = &self.entries;
         self.index.insert_unique(hash(number), slot, |slot| hash(entries[*slot as usize].number));
         self.account(slot, true);
+        slot
     }
 
     /// Changes an entry, and with it all that is kept beside it but the list of those that are to be had.
@@ -333,14 +435,28 @@ impl Pool {
         self.account(slot, false);
         change(&mut self.entries[slot as usize]);
         self.account(slot, true);
-        self.changed.push(self.entries[slot as usize].number);
+    }
+
+    /// Enters into the journal what has happened to a number that is in the pool.
+    fn note(&mut self, slot: u32, doing: Doing<'_>, change: PoolChange) {
+        let number = self.entries[slot as usize].number;
+        if !std::mem::replace(&mut self.entries[slot as usize].unwritten, true) {
+            self.unwritten.push(number);
+        }
+        let row = self.row_of(slot, doing.now);
+        self.enter(doing, number, change, row);
+    }
+
+    fn enter(&mut self, doing: Doing<'_>, number: PoolNumber, change: PoolChange, row: Option<NumberRow>) {
+        self.unfolded += 1;
+        self.entries_made.push(PoolEntry { at: doing.now.wall, number, change, row, by: doing.by.cloned() });
     }
 
     /// Counts an entry as it is, or takes it out of the counts.
     fn account(&mut self, slot: u32, there: bool) {
         let entry = &self.entries[slot as usize];
         let Some(state) = entry.state else { return };
-        let count = self.counts.of(state);
+        let count = count_of(&mut self.counts, state);
         *count = if there { *count + 1 } else { count.saturating_sub(1) };
         if entry.ends == NEVER {
             return;

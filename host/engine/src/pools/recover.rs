@@ -3,61 +3,50 @@
 use super::lists::{HEAVIEST, IdleList};
 use super::pool::Pool;
 use super::{Entry, Holder, NEVER};
-use model::{Now, NumberState, PoolNumber, PoolSettings, Timestamp};
-
-/// What must survive a restart of one number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumberRow {
-    /// Its state.
-    pub state: NumberState,
-    /// Grows within the pool: the ticket of whoever has it, or its place in the order of idling.
-    pub stamp: u64,
-    /// When its lease or its rest ends, by the wall clock.
-    pub ends: Option<Timestamp>,
-    /// 1 to 16.
-    pub weight: u8,
-    /// Calls since it came into the pool.
-    pub calls: u32,
-    /// Who has it; empty where nobody does.
-    pub holder: Box<str>,
-    /// What for.
-    pub reason: Box<str>,
-}
+use model::{Now, NumberRow, NumberState, PoolNumber, PoolSettings};
 
 impl Pool {
-    /// The pool as it was when `rows` were written; `serial` is [`Pool::serial`] of that time. Leases and rests that have
-    /// ended meanwhile end in the next [`Pool::advance`].
-    #[must_use]
-    pub fn recover(
-        settings: PoolSettings,
-        seed: u64,
-        serial: u64,
-        rows: impl IntoIterator<Item = (PoolNumber, NumberRow)>,
-        now: Now,
-    ) -> Self {
-        let mut pool = Self::new(settings, seed);
-        pool.serial = serial;
-        for (number, row) in rows {
-            if pool.find(number).is_some() {
-                continue;
+    /// Takes a number as it was found in the tables, or, where the journal says that it has left, `None`. What comes later
+    /// counts. `journal`: it comes from the journal, and the table has it otherwise. [`Pool::recovered`] must follow.
+    pub fn recover(&mut self, number: PoolNumber, row: Option<NumberRow>, journal: bool, now: Now) {
+        let known = self.find(number);
+        let waits = known.is_some_and(|slot| self.entries[slot as usize].unwritten);
+        if journal {
+            self.unfolded += 1;
+            if !waits {
+                self.unwritten.push(number);
             }
-            pool.serial = pool.serial.max(row.stamp);
-            let held = !row.holder.is_empty() || !row.reason.is_empty();
-            pool.insert(Entry {
-                number,
-                stamp: row.stamp,
-                ends: row.ends.map_or(NEVER, |at| now.moment_of(at)),
-                holder: held.then(|| Box::new(Holder { name: row.holder, reason: row.reason })),
-                calls: row.calls,
-                before: 0,
-                after: 0,
-                weight: row.weight.clamp(1, HEAVIEST),
-                listed: false,
-                state: Some(row.state),
-            });
         }
-        pool.list_all();
-        pool
+        if let Some(slot) = known {
+            self.take_out(slot);
+        }
+        let Some(row) = row else { return };
+        self.serial = self.serial.max(row.stamp);
+        let held = !row.holder.is_empty() || !row.reason.is_empty() || row.message.is_some();
+        let holder = Holder { name: row.holder, reason: row.reason, message: row.message };
+        self.insert(Entry {
+            number,
+            stamp: row.stamp,
+            since: row.since,
+            ends: row.ends.map_or(NEVER, |at| now.moment_of(at)),
+            holder: held.then(|| Box::new(holder)),
+            calls: row.calls,
+            held: row.held,
+            lapsed: row.lapsed,
+            before: 0,
+            after: 0,
+            weight: row.weight.clamp(1, HEAVIEST),
+            listed: false,
+            unwritten: journal || waits,
+            state: Some(row.state),
+        });
+    }
+
+    /// Ends recovery. `serial` is the last [`Pool::serial`] that was written. Leases and rests that have ended meanwhile end
+    /// in the next [`Pool::advance`].
+    pub fn recovered(&mut self, serial: u64) {
+        self.serial = self.serial.max(serial);
+        self.list_all();
     }
 
     /// Changes the settings; the idle order is kept. Rests that have begun last as long as they were to.
@@ -85,31 +74,30 @@ impl Pool {
         }
     }
 
-    /// The numbers that have changed since the last call, each once, as they are now; `None`: it has left the pool.
-    /// [`Pool::serial`] is to be written with them.
-    pub fn take_changes(&mut self, now: Now) -> Vec<(PoolNumber, Option<NumberRow>)> {
-        let mut changed = std::mem::take(&mut self.changed);
-        changed.sort_unstable();
-        changed.dedup();
-        changed.into_iter().map(|number| (number, self.row(number, now))).collect()
-    }
-
     /// A number as it is now; `None`: it is not in the pool.
     #[must_use]
     pub fn row(&self, number: PoolNumber, now: Now) -> Option<NumberRow> {
-        let entry = &self.entries[self.find(number)? as usize];
-        let (holder, reason) = match &entry.holder {
-            Some(holder) => (holder.name.clone(), holder.reason.clone()),
+        self.row_of(self.find(number)?, now)
+    }
+
+    pub(super) fn row_of(&self, slot: u32, now: Now) -> Option<NumberRow> {
+        let entry = self.entries.get(slot as usize)?;
+        let (holder, reason, message) = match &entry.holder {
+            Some(holder) => (holder.name.clone(), holder.reason.clone(), holder.message),
             None => Default::default(),
         };
         Some(NumberRow {
             state: entry.state?,
             stamp: entry.stamp,
+            since: entry.since,
             ends: (entry.ends != NEVER).then(|| now.wall_of(entry.ends)),
             weight: entry.weight,
             calls: entry.calls,
+            held: entry.held,
+            lapsed: entry.lapsed,
             holder,
             reason,
+            message,
         })
     }
 }
