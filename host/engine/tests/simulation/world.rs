@@ -76,7 +76,8 @@ pub(crate) struct World {
     witness: Witness,
     /// Answers that come though they were given up.
     late: Vec<(LinkId, MessageId)>,
-    told_late: HashSet<MessageId>,
+    /// Messages that were answered so while they were on their way to that link once more.
+    told_late: HashSet<(LinkId, MessageId)>,
     pub(crate) commits: usize,
 }
 
@@ -149,6 +150,7 @@ impl World {
         self.loads.clear();
         self.routes.clear();
         self.late.clear();
+        self.told_late.clear();
         self.witness.begin();
         self.till.crashed();
         self.plugins.gone();
@@ -280,8 +282,7 @@ impl World {
                         assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
                     }
                     if self.links.iter().any(|(known, _)| *known == link) {
-                        if self.told_late.contains(&message.id) {
-                            // It was on its way to the link when its answer came.
+                        if self.told_late.remove(&(link, message.id)) {
                             let outcome = Outcome::Accepted { ids: Vec::new() };
                             self.apply(Event::Outcome { link, id: message.id, outcome });
                             continue;
