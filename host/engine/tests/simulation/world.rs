@@ -59,6 +59,8 @@ pub(crate) struct World {
     taken: HashMap<MessageId, u32>,
     /// Messages that a doubt or a crash may have doubled.
     doubted: HashSet<MessageId>,
+    /// Messages that a crash found as they were accepted: whatever had happened to them by then is in no trace.
+    untold: HashSet<MessageId>,
     told_accepted: Vec<MessageId>,
     /// Submissions under a key: what was asked under which token, and what was answered first.
     asked: HashMap<u64, u64>,
@@ -103,6 +105,7 @@ impl World {
             next_peer_id: 1,
             taken: HashMap::new(),
             doubted: HashSet::new(),
+            untold: HashSet::new(),
             told_accepted: Vec::new(),
             asked: HashMap::new(),
             keyed: HashMap::new(),
@@ -220,6 +223,8 @@ impl World {
         for id in self.disk.handed.values().flatten().map(|handed| handed.id) {
             self.doubted.insert(id);
         }
+        let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
+        self.untold.extend(accepted);
         self.asked.clear();
         self.boot();
         // Peers send again what they got no answer for.
@@ -443,7 +448,7 @@ impl World {
         let left = self.engine.peers().iter().map(|peer| peer.aside + peer.parked).sum::<u64>();
         assert_eq!(left, 0, "seed {seed}: aside or parked");
         for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
-            plugins::check_trace(*id, ended, self.plan.serial);
+            plugins::check_trace(*id, ended, self.plan.serial, self.untold.contains(id));
         }
         for id in &self.told_accepted {
             let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));
