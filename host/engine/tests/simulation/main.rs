@@ -20,7 +20,8 @@
 //! * every trace is one that a message can have;
 //! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
-//! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
+//! A failure prints its seed and how the run was made: `SEED=n cargo test -p engine --test simulation` runs that one alone, and
+//! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
 
 #![allow(clippy::panic, reason = "a failed invariant ends the run")]
 
@@ -54,7 +55,7 @@ impl Random {
 }
 
 /// How a run is made.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) crashes: bool,
     pub(crate) drops: bool,
@@ -72,14 +73,37 @@ pub(crate) struct Plan {
 }
 
 fn run(plan: Plan, seeds: u64) {
-    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
+    for seed in seeds_of(seeds) {
         live(seed, plan, 400);
+    }
+}
+
+/// The seeds of a plan: the usual ones, or what the environment says.
+fn seeds_of(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    };
+    match (number("SEED"), number("SEEDS")) {
+        (Some(only), _) => only..only + 1,
+        (None, seeds) => 0..seeds.unwrap_or(usual),
+    }
+}
+
+/// Tells of which run a failure was.
+struct Told(u64, Plan);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("SEED={}, {:?}", self.0, self.1);
+        }
     }
 }
 
 /// One life of a world; gives back how many commits it had.
 fn live(seed: u64, plan: Plan, steps: usize) -> usize {
+    let _told = Told(seed, plan);
     let mut world = World::new(seed, plan);
     for _ in 0..steps {
         world.step();
@@ -187,7 +211,7 @@ fn subscribers_take_turns_over_crashes_and_broken_links() {
 #[test]
 fn subscribers_take_turns_over_a_crash_at_every_commit() {
     const STEPS: usize = 120;
-    for seed in 0..16 {
+    for seed in seeds_of(16) {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };

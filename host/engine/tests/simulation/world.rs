@@ -59,6 +59,8 @@ pub(crate) struct World {
     taken: HashMap<MessageId, u32>,
     /// Messages that a doubt or a crash may have doubled.
     doubted: HashSet<MessageId>,
+    /// Messages that a crash found as they were accepted: whatever had happened to them by then is in no trace.
+    untold: HashSet<MessageId>,
     told_accepted: Vec<MessageId>,
     /// Submissions under a key: what was asked under which token, and what was answered first.
     asked: HashMap<u64, u64>,
@@ -76,7 +78,8 @@ pub(crate) struct World {
     witness: Witness,
     /// Answers that come though they were given up.
     late: Vec<(LinkId, MessageId)>,
-    told_late: HashSet<MessageId>,
+    /// Messages that were answered so while they were on their way to that link once more.
+    told_late: HashSet<(LinkId, MessageId)>,
     pub(crate) commits: usize,
 }
 
@@ -102,6 +105,7 @@ impl World {
             next_peer_id: 1,
             taken: HashMap::new(),
             doubted: HashSet::new(),
+            untold: HashSet::new(),
             told_accepted: Vec::new(),
             asked: HashMap::new(),
             keyed: HashMap::new(),
@@ -149,6 +153,7 @@ impl World {
         self.loads.clear();
         self.routes.clear();
         self.late.clear();
+        self.told_late.clear();
         self.witness.begin();
         self.till.crashed();
         self.plugins.gone();
@@ -218,6 +223,8 @@ impl World {
         for id in self.disk.handed.values().flatten().map(|handed| handed.id) {
             self.doubted.insert(id);
         }
+        let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
+        self.untold.extend(accepted);
         self.asked.clear();
         self.boot();
         // Peers send again what they got no answer for.
@@ -280,8 +287,7 @@ impl World {
                         assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
                     }
                     if self.links.iter().any(|(known, _)| *known == link) {
-                        if self.told_late.contains(&message.id) {
-                            // It was on its way to the link when its answer came.
+                        if self.told_late.remove(&(link, message.id)) {
                             let outcome = Outcome::Accepted { ids: Vec::new() };
                             self.apply(Event::Outcome { link, id: message.id, outcome });
                             continue;
@@ -442,7 +448,7 @@ impl World {
         let left = self.engine.peers().iter().map(|peer| peer.aside + peer.parked).sum::<u64>();
         assert_eq!(left, 0, "seed {seed}: aside or parked");
         for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
-            plugins::check_trace(*id, ended, self.plan.serial);
+            plugins::check_trace(*id, ended, self.plan.serial, self.untold.contains(id));
         }
         for id in &self.told_accepted {
             let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));
