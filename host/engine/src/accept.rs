@@ -65,11 +65,18 @@ impl Engine {
         }
         let leg = judged?;
         self.reserve(&message.routed).inspect_err(|_| self.totals.refused += 1)?;
+        let sender = self.find_sender(now, self.next_id, &mut message, out);
+        if let Some(reason) = sender.refused {
+            self.unreserve(&message.routed);
+            self.totals.refused += 1;
+            self.totals.opted_out += u64::from(reason == RejectReason::OptedOut);
+            return Err(Refusal::Rejected(reason));
+        }
         if message.replace_if_present {
             self.remove_replaced(now, &message, out);
         }
         self.totals.accepted += 1;
-        Ok(self.admit(now, message, leg, out))
+        Ok(self.admit(now, message, leg, sender.step, out))
     }
 
     /// Whether a submission may come in; the index of its first leg.
@@ -163,8 +170,15 @@ impl Engine {
             .and_then(|index| u8::try_from(index).ok())
     }
 
-    /// Gives a message its id and its place. What it takes to refuse it has been looked at before.
-    pub(crate) fn admit(&mut self, now: Now, mut message: Message, leg: u8, out: &mut Output) -> MessageId {
+    /// Gives a message its id, its place and perhaps a first step. What it takes to refuse it has been looked at before.
+    pub(crate) fn admit(
+        &mut self,
+        now: Now,
+        mut message: Message,
+        leg: u8,
+        first: Option<StepKind>,
+        out: &mut Output,
+    ) -> MessageId {
         let id = self.next_id;
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
@@ -175,6 +189,7 @@ impl Engine {
         let slot = self.enter(now, &message, leg);
         self.cache(slot, message.clone());
         self.fresh.push(slot);
+        first.into_iter().for_each(|kind| self.step(now, slot, kind));
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
@@ -324,6 +339,12 @@ impl Engine {
         }
         let mut message = Message::clone(&old);
         message.routed = routed;
+        self.pools.leave_line(id);
+        let sender = self.find_sender(now, id, &mut message, out);
+        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        if let Some(reason) = sender.refused {
+            message.routed.verdict = Verdict::Reject(reason);
+        }
         match &message.routed.verdict {
             Verdict::Reject(_) => {
                 self.replace_content(slot, message, out);
@@ -346,7 +367,12 @@ impl Engine {
                 self.peer_mut(peer);
                 self.name_subscriber(slot, &message);
                 let message = self.replace_content(slot, message, out);
-                self.begin_leg(now, slot, &message, out);
+                if let Some(scheduled) = message.scheduled.filter(|at| *at > now.wall) {
+                    self.defer(slot, now.moment_of(scheduled));
+                    self.record(now, slot, out);
+                } else {
+                    self.begin_leg(now, slot, &message, out);
+                }
             }
         }
     }

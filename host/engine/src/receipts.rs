@@ -370,11 +370,12 @@ impl Engine {
                 verdict: Verdict::Forward(vec![leg]),
                 by: BACK_TO_SENDER.clone(),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },
         };
-        self.admit(now, receipt, 0, out);
+        self.admit(now, receipt, 0, None, out);
     }
 }
 

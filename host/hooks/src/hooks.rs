@@ -282,7 +282,7 @@ impl Hooks {
         match self.router.ask(message, now, &mut seen) {
             Ended::Decided(Decision { verdict, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
-                Routed { verdict, by: generation.by.clone(), note, quote: None, seen: seen.record() }
+                Routed { verdict, by: generation.by.clone(), note, sender, quote: None, seen: seen.record() }
             }
             Ended::Fault(fault, generation) => {
                 let verdict = match &generation.binding.on_fault {

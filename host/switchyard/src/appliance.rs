@@ -590,7 +590,7 @@ impl Appliance for Switchyard {
                 verdict: Verdict::Reject(model::RejectReason::NoRoute),
                 by: Arc::new(model::DecidedBy { plugin: String::new(), version: String::new() }),
                 note: None,
-                quote: None,
+                sender: None, quote: None,
                 seen: None,
             },
         };

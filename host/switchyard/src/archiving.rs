@@ -167,7 +167,7 @@ impl History {
                     version: record.router_version.clone(),
                 }),
                 note: None,
-                quote: None,
+                sender: None, quote: None,
                 seen: None,
             },
         };

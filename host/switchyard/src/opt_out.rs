@@ -154,7 +154,7 @@ mod tests {
                 verdict: Verdict::Reject(RejectReason::NoRoute),
                 by,
                 note: None,
-                quote: None,
+                sender: None, quote: None,
                 seen: None,
             },
         }

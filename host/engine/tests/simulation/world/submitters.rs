@@ -80,6 +80,7 @@ impl World {
                 verdict,
                 by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },

@@ -1,0 +1,141 @@
+//! Messages that have a number of a pool for their sender: taken with the acceptance, or when they are routed again, in the
+//! same transaction; given back with their final record.
+
+use crate::Output;
+use crate::consent::normal;
+use crate::engine::Engine;
+use crate::slab::{Slot, State};
+use model::{
+    Message, MessageId, NoSender, Now, PoolRefusal, RejectReason, SenderWish, Step, StepKind, Verdict,
+};
+use std::time::Duration;
+
+/// How long a message waits for a number before it is routed again although it has not come to its turn.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The same, where there is no pool of that name, and so no turn.
+const WITHOUT_POOL: Duration = Duration::from_secs(5);
+
+/// What has become of a message's wish for a sender.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// For its trace.
+    pub(crate) step: Option<StepKind>,
+    /// It is refused.
+    pub(crate) refused: Option<RejectReason>,
+}
+
+impl Engine {
+    /// Sees to the sender that a router wants for a message which is about to be accepted, or is routed again, and changes
+    /// the message accordingly. All else that could refuse the message has been looked at.
+    ///
+    /// Whoever has told one number of a pool to stop has told all: the next message would come under another.
+    pub(crate) fn find_sender(
+        &mut self,
+        now: Now,
+        id: MessageId,
+        message: &mut Message,
+        out: &mut Output,
+    ) -> Found {
+        if !matches!(message.routed.verdict, Verdict::Forward(_)) {
+            message.routed.sender = None;
+        }
+        let Some(wish) = &mut message.routed.sender else { return Found::default() };
+        wish.given = None;
+        let wish = wish.clone();
+        if self.has_stopped_pool(message, &wish) {
+            return Found { step: None, refused: Some(RejectReason::OptedOut) };
+        }
+        // A number is not to stand idle until then.
+        if let Some(scheduled) = message.scheduled.filter(|at| *at > now.wall) {
+            message.routed.sender = None;
+            message.routed.verdict = Verdict::Hold(scheduled);
+            return Found::default();
+        }
+        let callee = &message.destination.value;
+        match self.pools.take_sender(now, id, &wish, callee, &mut out.batch.pools) {
+            Ok(number) => {
+                if let Some(wish) = &mut message.routed.sender {
+                    wish.given = Some(number.address());
+                }
+                Found { step: Some(StepKind::SenderTaken { pool: wish.pool, number }), refused: None }
+            }
+            Err(why) => self.without_sender(now, id, message, *wish, why),
+        }
+    }
+
+    fn without_sender(
+        &mut self,
+        now: Now,
+        id: MessageId,
+        message: &mut Message,
+        wish: SenderWish,
+        why: PoolRefusal,
+    ) -> Found {
+        let next = match why {
+            PoolRefusal::AllBusy { left } | PoolRefusal::AllResting { left } => left,
+            PoolRefusal::AllDown | PoolRefusal::Empty => None,
+            // It is the wish that is wrong, and that will not change.
+            _ => return Found { step: None, refused: Some(RejectReason::Fault) },
+        };
+        let refused = match wish.otherwise {
+            NoSender::Reject => Some(RejectReason::TryLater),
+            NoSender::KeepSender => None,
+            NoSender::Hold => {
+                let wait = if self.pools.stand_in_line(id, &wish.pool) {
+                    next.unwrap_or(LONGEST_WAIT).clamp(Duration::from_secs(1), LONGEST_WAIT)
+                } else {
+                    WITHOUT_POOL
+                };
+                message.routed.verdict = Verdict::Hold(now.wall + wait);
+                None
+            }
+        };
+        Found { step: Some(StepKind::NoSender { pool: wish.pool }), refused }
+    }
+
+    /// Whether the addressee has told any number of the pool to stop.
+    fn has_stopped_pool(&self, message: &Message, wish: &SenderWish) -> bool {
+        let asked = !self.consents.is_empty()
+            && self.peers.get(message.origin.0 as usize).is_some_and(|peer| peer.settings.opt_out);
+        if !asked {
+            return false;
+        }
+        let country = &self.settings.country;
+        let stopped = self.consents.stopped_by(&normal(&message.destination.value, country));
+        self.pools.has_any(&wish.pool, stopped, country)
+    }
+
+    /// Routes messages again for which there is a number now.
+    pub(crate) fn call_up(&mut self, now: Now, out: &mut Output) {
+        for id in self.pools.called_up() {
+            if let Some(slot) = self.ids.get(&self.slab, id)
+                && self.slab[slot].state == State::Held
+            {
+                self.ask_route(now, slot, out);
+            }
+        }
+    }
+
+    /// A message found on disk has a number, or waits for one.
+    pub(crate) fn recover_sender(&mut self, slot: Slot, message: &Message) {
+        let Some(wish) = &message.routed.sender else { return };
+        if self.slab[slot].state == State::Held {
+            self.pools.stand_in_line(message.id, &wish.pool);
+        }
+        // The acceptance alone does not write steps down.
+        let known = |step: &Step| matches!(step.kind, StepKind::SenderTaken { .. });
+        let steps = &mut self.slab[slot].side().steps;
+        if let Some(number) = self.pools.sender_of(message.id)
+            && !steps.iter().any(known)
+        {
+            let kind = StepKind::SenderTaken { pool: wish.pool.clone(), number };
+            steps.insert(0, Step { at: message.accepted_at, kind });
+        }
+    }
+
+    /// Messages that have a number of a pool for their sender, and messages that wait for one.
+    #[must_use]
+    pub fn senders(&self) -> (usize, usize) {
+        self.pools.sender_counts()
+    }
+}
