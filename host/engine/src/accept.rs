@@ -4,12 +4,13 @@ use crate::consent::comparable;
 use crate::engine::Engine;
 use crate::keys::Known;
 use crate::resolving::Subscription;
+use crate::senders::Found;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Answer, Command, Output, ReplyTo};
 use model::{
     FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed, StepKind,
-    SubmissionKey, Verdict,
+    SubmissionKey, Timestamp, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -72,11 +73,17 @@ impl Engine {
             self.totals.opted_out += u64::from(reason == RejectReason::OptedOut);
             return Err(Refusal::Rejected(reason));
         }
-        if message.replace_if_present {
-            self.remove_replaced(now, &message, out);
-        }
+        let replaced = self.replaced_by(&message);
         self.totals.accepted += 1;
-        Ok(self.admit(now, message, leg, sender.step, out))
+        let id = self.admit(now, message, leg, sender, out);
+        // Afterwards: their ends make receipts, and these have ids.
+        for old in replaced {
+            if let Some(slot) = self.ids.get(&self.slab, old) {
+                self.step(now, slot, StepKind::Replaced);
+                self.end(now, slot, FinalState::Cancelled, None, out);
+            }
+        }
+        Ok(id)
     }
 
     /// Whether a submission may come in; the index of its first leg.
@@ -170,26 +177,35 @@ impl Engine {
             .and_then(|index| u8::try_from(index).ok())
     }
 
-    /// Gives a message its id, its place and perhaps a first step. What it takes to refuse it has been looked at before.
+    /// Gives a message its id and its place. What it takes to refuse it has been looked at before.
     pub(crate) fn admit(
         &mut self,
         now: Now,
         mut message: Message,
         leg: u8,
-        first: Option<StepKind>,
+        sender: Found,
         out: &mut Output,
     ) -> MessageId {
         let id = self.next_id;
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
         message.accepted_at = now.wall;
-        let resolved = self.resolve_at_once(now, &mut message, leg);
+        let resolved = match sender.hold {
+            Some(_) => Vec::new(),
+            None => self.resolve_at_once(now, &mut message, leg),
+        };
         let message = Arc::new(message);
         out.batch.accepted.push(message.clone());
         let slot = self.enter(now, &message, leg);
         self.cache(slot, message.clone());
         self.fresh.push(slot);
-        first.into_iter().for_each(|kind| self.step(now, slot, kind));
+        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        if let Some(until) = sender.hold {
+            self.step(now, slot, StepKind::Held { until });
+            self.hold(slot, now.moment_of(until));
+            self.record(now, slot, out);
+            return id;
+        }
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
@@ -291,17 +307,18 @@ impl Engine {
         self.timers.set(until, Timer::Message(slot, id));
     }
 
-    /// Ends what waits for the same origin, source, destination and service (SMPP 3.4 §5.2.18).
-    fn remove_replaced(&mut self, now: Now, message: &Message, out: &mut Output) {
+    /// What waits for the same origin, source, destination and service as a message that replaces it (SMPP 3.4 §5.2.18).
+    fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
+        if !message.replace_if_present {
+            return Vec::new();
+        }
         let pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
         let service = service_hash(&message.service_type);
-        for slot in self.pairs.all(&self.slab, pair) {
-            let entry = &self.slab[slot];
-            if entry.state.waits() && entry.service == service && entry.origin == message.origin {
-                self.step(now, slot, StepKind::Replaced);
-                self.end(now, slot, FinalState::Cancelled, None, out);
-            }
-        }
+        let entries = self.pairs.all(&self.slab, pair).into_iter().map(|slot| &self.slab[slot]);
+        let waiting = entries.filter(|entry| {
+            entry.state.waits() && entry.service == service && entry.origin == message.origin
+        });
+        waiting.map(|entry| entry.id).collect()
     }
 
     /// Asks the routing chain about a message whose hold is over.
@@ -344,6 +361,11 @@ impl Engine {
         sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
         if let Some(reason) = sender.refused {
             message.routed.verdict = Verdict::Reject(reason);
+            message.routed.sender = None;
+        }
+        if let Some(until) = sender.hold {
+            self.hold_again(now, slot, until, message, out);
+            return;
         }
         match &message.routed.verdict {
             Verdict::Reject(_) => {
@@ -352,10 +374,7 @@ impl Engine {
             }
             Verdict::Hold(until) => {
                 let until = (*until).max(now.wall + std::time::Duration::from_secs(1));
-                self.step(now, slot, StepKind::Held { until });
-                self.replace_content(slot, message, out);
-                self.hold(slot, now.moment_of(until));
-                self.record(now, slot, out);
+                self.hold_again(now, slot, until, message, out);
             }
             Verdict::Forward(legs) => {
                 let leg = self.first_leg_with_room(legs).unwrap_or(0);
@@ -375,6 +394,14 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Keeps a message that was routed again for another while.
+    fn hold_again(&mut self, now: Now, slot: Slot, until: Timestamp, message: Message, out: &mut Output) {
+        self.step(now, slot, StepKind::Held { until });
+        self.replace_content(slot, message, out);
+        self.hold(slot, now.moment_of(until));
+        self.record(now, slot, out);
     }
 
     /// Writes a message's content anew.

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::ledger::Parked;
+use crate::senders::Found;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
 use crate::{Answer, Command, Event, Output, Part, ReplyTo};
@@ -375,7 +376,7 @@ impl Engine {
                 seen: None,
             },
         };
-        self.admit(now, receipt, 0, None, out);
+        self.admit(now, receipt, 0, Found::default(), out);
     }
 }
 

@@ -91,7 +91,7 @@ impl Engine {
                 }
             }
         }
-        self.recover_sender(slot, &message);
+        self.recover_sender(now, slot, &message);
         // No link is up yet: everything waits.
         if self.may_evict(slot) {
             self.evict_one(slot);

@@ -6,7 +6,8 @@ use crate::consent::normal;
 use crate::engine::Engine;
 use crate::slab::{Slot, State};
 use model::{
-    Message, MessageId, NoSender, Now, PoolRefusal, RejectReason, SenderWish, Step, StepKind, Verdict,
+    Message, MessageId, NoSender, Now, PoolRefusal, RejectReason, SenderWish, Step, StepKind, Timestamp,
+    Verdict,
 };
 use std::time::Duration;
 
@@ -22,6 +23,14 @@ pub(crate) struct Found {
     pub(crate) step: Option<StepKind>,
     /// It is refused.
     pub(crate) refused: Option<RejectReason>,
+    /// It is held, and routed again then: its number is taken later.
+    pub(crate) hold: Option<Timestamp>,
+}
+
+impl Found {
+    fn refused(reason: RejectReason) -> Self {
+        Self { refused: Some(reason), ..Self::default() }
+    }
 }
 
 impl Engine {
@@ -43,13 +52,12 @@ impl Engine {
         wish.given = None;
         let wish = wish.clone();
         if self.has_stopped_pool(message, &wish) {
-            return Found { step: None, refused: Some(RejectReason::OptedOut) };
+            return Found::refused(RejectReason::OptedOut);
         }
-        // A number is not to stand idle until then.
-        if let Some(scheduled) = message.scheduled.filter(|at| *at > now.wall) {
-            message.routed.sender = None;
-            message.routed.verdict = Verdict::Hold(scheduled);
-            return Found::default();
+        // A number is not to be busy, and nobody texting from it, until then.
+        let hold = message.scheduled.filter(|at| *at > now.wall);
+        if hold.is_some() {
+            return Found { hold, ..Found::default() };
         }
         let callee = &message.destination.value;
         match self.pools.take_sender(now, id, &wish, callee, &mut out.batch.pools) {
@@ -57,40 +65,35 @@ impl Engine {
                 if let Some(wish) = &mut message.routed.sender {
                     wish.given = Some(number.address());
                 }
-                Found { step: Some(StepKind::SenderTaken { pool: wish.pool, number }), refused: None }
+                let step = StepKind::SenderTaken { pool: wish.pool, number };
+                Found { step: Some(step), ..Found::default() }
             }
-            Err(why) => self.without_sender(now, id, message, *wish, why),
+            Err(why) => self.without_sender(now, id, &wish, why),
         }
     }
 
-    fn without_sender(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        message: &mut Message,
-        wish: SenderWish,
-        why: PoolRefusal,
-    ) -> Found {
+    fn without_sender(&mut self, now: Now, id: MessageId, wish: &SenderWish, why: PoolRefusal) -> Found {
         let next = match why {
             PoolRefusal::AllBusy { left } | PoolRefusal::AllResting { left } => left,
             PoolRefusal::AllDown | PoolRefusal::Empty => None,
             // It is the wish that is wrong, and that will not change.
-            _ => return Found { step: None, refused: Some(RejectReason::Fault) },
+            _ => return Found::refused(RejectReason::Fault),
         };
-        let refused = match wish.otherwise {
-            NoSender::Reject => Some(RejectReason::TryLater),
-            NoSender::KeepSender => None,
+        let mut found =
+            Found { step: Some(StepKind::NoSender { pool: wish.pool.clone() }), ..Found::default() };
+        match wish.otherwise {
+            NoSender::Reject => found.refused = Some(RejectReason::TryLater),
+            NoSender::KeepSender => {}
             NoSender::Hold => {
                 let wait = if self.pools.stand_in_line(id, &wish.pool) {
                     next.unwrap_or(LONGEST_WAIT).clamp(Duration::from_secs(1), LONGEST_WAIT)
                 } else {
                     WITHOUT_POOL
                 };
-                message.routed.verdict = Verdict::Hold(now.wall + wait);
-                None
+                found.hold = Some(now.wall + wait);
             }
-        };
-        Found { step: Some(StepKind::NoSender { pool: wish.pool }), refused }
+        }
+        found
     }
 
     /// Whether the addressee has told any number of the pool to stop.
@@ -117,12 +120,13 @@ impl Engine {
     }
 
     /// A message found on disk has a number, or waits for one.
-    pub(crate) fn recover_sender(&mut self, slot: Slot, message: &Message) {
+    pub(crate) fn recover_sender(&mut self, now: Now, slot: Slot, message: &Message) {
         let Some(wish) = &message.routed.sender else { return };
-        if self.slab[slot].state == State::Held {
+        let held = self.slab[slot].state == State::Held;
+        if held && message.scheduled.is_none_or(|at| at <= now.wall) {
             self.pools.stand_in_line(message.id, &wish.pool);
         }
-        // The acceptance alone does not write steps down.
+        // An acceptance into the queue does not write steps down.
         let known = |step: &Step| matches!(step.kind, StepKind::SenderTaken { .. });
         let steps = &mut self.slab[slot].side().steps;
         if let Some(number) = self.pools.sender_of(message.id)

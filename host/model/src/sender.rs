@@ -4,8 +4,6 @@ use std::time::Duration;
 
 /// A router's wish: the message is to have a number of a pool for its sender, from its acceptance, or its being routed
 /// again, until it ends. It counts with a forward verdict only.
-///
-/// Beside a verdict to hold it says that the message waits for a number of that pool.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SenderWish {
     /// The pool.

@@ -153,6 +153,10 @@ impl Switchyard {
             StepKind::AwaitingAlert { until } => {
                 format!("waiting for the subscriber to be heard of, until {}", until.0)
             }
+            StepKind::SenderTaken { pool, number } => {
+                format!("sender: {:?}, a number of pool {pool}", number)
+            }
+            StepKind::NoSender { pool } => format!("no number of pool {pool} was to be had for its sender"),
             StepKind::Charged { amount } => format!("charged {amount}"),
             StepKind::Refunded { amount } => format!("given back {amount}"),
         }

@@ -195,6 +195,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         }),
         seen: routed.seen.as_ref().map(|seen| Bytes::copy_from_slice(seen)),
         routed: true,
+        sender: None,
         lacking: None,
     }
 }

@@ -504,3 +504,16 @@ fn the_nearest_and_the_same_number_are_found_by_the_destination() {
     });
     assert_eq!(shown[0], shown[1]);
 }
+
+#[test]
+fn a_message_that_replaces_another_gets_its_number_in_turn() {
+    let mut house = house(1);
+    house.run([Event::LinkDown { link: model::LinkId(FIRST.0.into()) }]);
+    house.link_up(ACCOUNT, 10);
+    let receipts = model::ReceiptRequest::FINAL;
+    let old = house.submit(Message { receipts, ..wishing(NoSender::Hold) }).unwrap();
+    let new = house.submit(Message { replace_if_present: true, ..wishing(NoSender::Hold) }).unwrap();
+    assert_eq!(house.finished[&old].state, FinalState::Cancelled);
+    assert_eq!(route_all(&mut house, &to_first(NoSender::Hold)), [new]);
+    assert_eq!(house.pools.held(), [(pool(), number(0), new)]);
+}
