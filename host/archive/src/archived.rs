@@ -1,7 +1,10 @@
 //! Finished messages as a replay needs them.
 
 use bytes::Bytes;
-use model::{Address, DecidedBy, Final, MessageId, Quote, ReceiptRequest, RejectReason, SenderWish, StepKind, Timestamp};
+use model::{
+    Address, DecidedBy, Final, MessageId, Quote, ReceiptRequest, RejectReason, SenderWish, StepKind,
+    Timestamp,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;

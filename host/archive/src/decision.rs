@@ -430,8 +430,8 @@ mod tests {
 
     fn wish() -> impl Strategy<Value = SenderWish> {
         let words = ("[a-z:]{1,100}", "\\PC{0,30}", "\\PC{0,30}", "\\PC{0,30}");
-        (words, option::of(0..1_u64 << 60), 0..3_u8).prop_map(|((pool, holder, user, reason), lease, otherwise)| {
-            SenderWish {
+        (words, option::of(0..1_u64 << 60), 0..3_u8).prop_map(
+            |((pool, holder, user, reason), lease, otherwise)| SenderWish {
                 pool: pool.parse().unwrap(),
                 holder: holder.into(),
                 user: user.into(),
@@ -439,8 +439,8 @@ mod tests {
                 lease: lease.map(Duration::from_millis),
                 otherwise: NoSender::from_octet(otherwise).unwrap(),
                 given: None,
-            }
-        })
+            },
+        )
     }
 
     prop_compose! {

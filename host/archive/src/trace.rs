@@ -14,7 +14,9 @@
 use crate::Parties;
 use crate::archived::PriceState;
 use crate::storable::storable;
-use model::{Address, Final, Hook, Message, NoSender, PeerId, Quote, SenderWish, Step, StepKind, Timestamp, Verdict};
+use model::{
+    Address, Final, Hook, Message, NoSender, PeerId, Quote, SenderWish, Step, StepKind, Timestamp, Verdict,
+};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use crate::consent::normal;
 use crate::engine::Engine;
 use crate::slab::{Slot, State};
 use model::{
-    Message, MessageId, NoSender, Now, PoolRefusal, RejectReason, SenderWish, Step, StepKind, Timestamp,
-    Verdict,
+    Message, MessageId, NoSender, Now, PoolCounts, PoolName, PoolRefusal, RejectReason, SenderWish, Step,
+    StepKind, Timestamp, Verdict,
 };
 use std::time::Duration;
 
@@ -135,6 +135,12 @@ impl Engine {
             let kind = StepKind::SenderTaken { pool: wish.pool.clone(), number };
             steps.insert(0, Step { at: message.accepted_at, kind });
         }
+    }
+
+    /// All number pools, with how many of their numbers are to be had, and how many are in which state; in no order.
+    #[must_use]
+    pub fn pool_counts(&self) -> Vec<(PoolName, usize, PoolCounts)> {
+        self.pools.counts()
     }
 
     /// Messages that have a number of a pool for their sender, and messages that wait for one.

@@ -61,7 +61,8 @@ pub(crate) fn message(
             verdict: Verdict::Reject(RejectReason::NoRoute),
             by: UNROUTED.clone(),
             note: None,
-            sender: None, quote: None,
+            sender: None,
+            quote: None,
             seen: None,
         },
     })

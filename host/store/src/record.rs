@@ -5,8 +5,8 @@ use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
     Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
-    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText,
-    RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
+    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState,
+    ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,9 +120,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         out.extend_from_slice(&receipt.part.to_le_bytes());
     }
     let Routed { quote, seen, sender, .. } = &message.routed;
-    out.push(
-        u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1 | u8::from(sender.is_some()) << 2,
-    );
+    out.push(u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1 | u8::from(sender.is_some()) << 2);
     if let Some(quote) = quote {
         encode_quote(out, quote);
     }

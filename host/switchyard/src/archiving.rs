@@ -167,7 +167,8 @@ impl History {
                     version: record.router_version.clone(),
                 }),
                 note: None,
-                sender: None, quote: None,
+                sender: None,
+                quote: None,
                 seen: None,
             },
         };

@@ -154,7 +154,8 @@ mod tests {
                 verdict: Verdict::Reject(RejectReason::NoRoute),
                 by,
                 note: None,
-                sender: None, quote: None,
+                sender: None,
+                quote: None,
                 seen: None,
             },
         }

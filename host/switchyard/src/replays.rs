@@ -246,7 +246,8 @@ impl Judge {
     /// What the router says now; the verdict as the house would take it, where it is one.
     fn verdict(&self, router: &Trial, archived: &ArchivedMessage, message: &mut Message) -> Judged {
         let seen = archived.seen.as_deref().unwrap_or_default();
-        let Tried { verdict, sender, note, missing, .. } = router.route(message, archived.decided_at, Some(seen));
+        let Tried { verdict, sender, note, missing, .. } =
+            router.route(message, archived.decided_at, Some(seen));
         let verdict = match verdict {
             Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),
             Err(fault) => {

@@ -83,7 +83,8 @@ pub fn finished(n: u64) -> Finished {
             verdict: Verdict::Forward(vec![Leg::to(to)]),
             by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: None,
-            sender: None, quote: None,
+            sender: None,
+            quote: None,
             seen: None,
         },
     };

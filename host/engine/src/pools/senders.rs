@@ -1,12 +1,12 @@
 //! Numbers that messages have for their senders, and messages that wait for one.
 
 use super::Pools;
-use super::all::PoolBatch;
+use super::all::{Kept, PoolBatch};
 use super::pool::Doing;
 use crate::consent::spellings;
 use model::{
-    AddressBytes, MessageId, Now, PoolCall, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
-    PoolRefusal, PoolTicket, SenderWish, Strategy,
+    AddressBytes, MessageId, Now, PoolCall, PoolCounts, PoolId, PoolName, PoolNumber, PoolOperation,
+    PoolOutcome, PoolRefusal, PoolTicket, SenderWish, Strategy,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -183,6 +183,11 @@ impl Pools {
                 .filter_map(|text| text.parse::<PoolNumber>().ok())
                 .any(|number| kept.pool.find(number).is_some())
         })
+    }
+
+    pub(crate) fn counts(&self) -> Vec<(PoolName, usize, PoolCounts)> {
+        let counts = |kept: &Kept| (kept.name.clone(), kept.pool.ready(), kept.pool.counts());
+        self.kept.values().map(counts).collect()
     }
 
     /// Messages that have a number, and messages that stand in line for one.
