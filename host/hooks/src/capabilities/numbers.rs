@@ -6,6 +6,9 @@ use model::{NoSender, PoolCall, SenderWish};
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// The longest lease.
+const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+
 /// What plugins may know of a number pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolState {
@@ -65,15 +68,17 @@ fn wish(request: wit::SenderRequest) -> Result<SenderWish, String> {
         }
         Ok(text.into_boxed_str())
     };
-    if request.lease == Some(0) {
-        return Err("a lease of 0 ms would end at once: leave it out for one without an end".to_owned());
+    let lease = request.lease.map(Duration::from_millis);
+    if lease.is_some_and(|lease| lease.is_zero() || lease > LONGEST) {
+        return Err("a lease has 1 ms to 3650 days: leave it out for one that lasts as long as the message"
+            .to_owned());
     }
     Ok(SenderWish {
         pool: request.pool.parse().map_err(|error: model::ParsePoolNameError| error.to_string())?,
         holder: words("holder", request.holder)?,
         user: words("user", request.user)?,
         reason: words("reason", request.reason)?,
-        lease: request.lease.map(Duration::from_millis),
+        lease,
         otherwise: match request.otherwise {
             wit::WithoutNumber::Reject => NoSender::Reject,
             wit::WithoutNumber::KeepSender => NoSender::KeepSender,
@@ -125,7 +130,8 @@ mod tests {
         for (request, words) in [
             (request("two words", String::new(), None), "cannot be the name of a pool"),
             (request("texts", "x".repeat(256), None), "reason has 256 octets"),
-            (request("texts", String::new(), Some(0)), "lease of 0 ms"),
+            (request("texts", String::new(), Some(0)), "1 ms to 3650 days"),
+            (request("texts", String::new(), Some(u64::MAX)), "1 ms to 3650 days"),
         ] {
             let error = wish(request).unwrap_err();
             assert!(error.contains(words), "{error}");
