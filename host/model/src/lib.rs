@@ -38,6 +38,6 @@ pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, Pool
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use sender::{NoSender, SenderWish};
-pub use time::{Moment, Now, Timestamp};
+pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{Final, FinalState, Step, StepKind};
 pub use verdict::{DecidedBy, Hook, Leg, RejectReason, Routed, Verdict};
