@@ -5,6 +5,7 @@ use crate::custody::Witness;
 use crate::disk::Disk;
 use crate::money::Till;
 use crate::plugins::{self, Plugins};
+use crate::senders;
 use crate::{Plan, Random};
 use engine::{
     Answer, Command, Engine, Event, Handed, Output, PeerSettings, Recovered, Remembered, ReplyTo, Settings,
@@ -122,6 +123,9 @@ impl World {
             commits: 0,
         };
         world.boot();
+        if plan.senders {
+            senders::set_up().into_iter().for_each(|event| world.apply(event));
+        }
         world
     }
 
@@ -207,6 +211,9 @@ impl World {
         for found in self.disk.remembered_money() {
             self.engine.recover_remembered(now, found);
         }
+        for found in self.disk.pools.remembered() {
+            self.engine.recover_remembered(now, found);
+        }
         for one in found {
             self.engine.recover(now, one, &mut self.out);
         }
@@ -259,6 +266,7 @@ impl World {
         let Output { batch, commands } = std::mem::take(&mut self.out);
         self.witness.begin();
         self.disk.commit(batch);
+        senders::check(&self.disk, self.seed);
         self.commits += 1;
         let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
         match crash {
@@ -374,6 +382,10 @@ impl World {
             }
             78..85 => self.answer_questions(),
             86 => self.answer_biller(),
+            93..96 if self.plan.senders => {
+                let event = senders::somebody(&mut self.random);
+                self.apply(event);
+            }
             87..93 if self.plan.plugins => self.some_word(),
             85 => {
                 let ids = self.disk.finished.keys().take(5).copied().collect();
@@ -409,6 +421,9 @@ impl World {
         if self.plan.plugins {
             self.rebind(true, true);
         }
+        if self.plan.senders {
+            senders::set_up().into_iter().for_each(|event| self.apply(event));
+        }
         for _ in 0..60_000 {
             self.answer_questions();
             self.answer_biller();
@@ -440,6 +455,8 @@ impl World {
         }
         let seed = self.seed;
         self.till.check_end(&self.disk, seed);
+        senders::check_end(&self.disk, seed);
+        assert_eq!(self.engine.senders(), (0, 0), "seed {seed}");
         assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
         assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
