@@ -16,7 +16,7 @@ use crate::{Fault, HookError};
 use arc_swap::ArcSwap;
 use model::{
     Attempt, DecidedBy, Directory, Hook, Leg, Message, Next, PeerId, RejectReason, Resolution, Routed,
-    SenderWish, Settlement, Subscriber, Timestamp, Verdict,
+    Settlement, Subscriber, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl Default for HooksOptions {
 pub struct Considered {
     /// The plugin version.
     pub by: Arc<DecidedBy>,
-    /// Its verdict (`None`: pass), the number that it wants for the message's sender and its note, or its fault.
-    pub outcome: Result<(Option<Verdict>, Option<Box<SenderWish>>, Option<String>), Fault>,
+    /// What it said, or its fault.
+    pub outcome: Result<Decision, Fault>,
 }
 
 /// All plugins and all hooks.
@@ -388,11 +388,9 @@ impl Hooks {
     pub fn explain(&self, message: &Message, now: Timestamp) -> Vec<Considered> {
         let mut steps = Vec::new();
         for generation in &self.router.chain().0 {
-            let outcome = generation
-                .ask(message, now, &mut Seen::Looking)
-                .map(|Decision { verdict, sender, note }| (verdict, sender, note.map(String::from)));
+            let outcome = generation.ask(message, now, &mut Seen::Looking);
             let decided = match &outcome {
-                Ok((verdict, ..)) => verdict.is_some(),
+                Ok(decision) => decision.verdict.is_some(),
                 Err(_) => generation.binding.on_fault != OnFault::Pass,
             };
             steps.push(Considered { by: generation.by.clone(), outcome });

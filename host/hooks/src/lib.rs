@@ -47,3 +47,4 @@ pub use signature::{Trust, TrustedKey};
 pub use slot::{CandidateState, HookState, PluginCounts};
 pub use trial::{Trial, Tried};
 pub use world::Wit;
+pub use worlds::Decision;

@@ -10,6 +10,7 @@ use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
 use engine::{Answer, Before, Brake, Doing, Event, MessageStatus, Progress};
+use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
     Address, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
@@ -615,8 +616,8 @@ impl Appliance for Switchyard {
             for considered in self.routing.hooks.explain(&message, now) {
                 let by = format!("router {} {}", considered.by.plugin, considered.by.version);
                 steps.push(match considered.outcome {
-                    Ok((None, ..)) => format!("{by}: pass"),
-                    Ok((Some(verdict), sender, note)) => {
+                    Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
+                    Ok(Decision { verdict: Some(verdict), sender, note }) => {
                         let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
                         format!("{by}: {}{note}", self.verdict_words(&verdict, sender.as_deref()))
                     }

@@ -21,13 +21,15 @@ pub(crate) struct Router;
 /// The last moment of the year 9999: what is held for longer has no date that anybody could be shown.
 const LATEST: Timestamp = Timestamp(253_402_300_799_999);
 
-/// What a router said, in the host's words; `None` is pass.
-#[derive(Clone)]
-pub(crate) struct Decision {
-    pub(crate) verdict: Option<Verdict>,
+/// What a router said, in the host's words.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Its verdict; `None`: pass.
+    pub verdict: Option<Verdict>,
     /// The number that the message is to have for its sender; with a verdict to forward only.
-    pub(crate) sender: Option<Box<SenderWish>>,
-    pub(crate) note: Option<Box<str>>,
+    pub sender: Option<Box<SenderWish>>,
+    /// Why.
+    pub note: Option<Box<str>>,
 }
 
 impl Decision {
