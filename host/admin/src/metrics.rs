@@ -168,6 +168,14 @@ metrics! {
     Counter POOL_LAPSED = "switchyard_pool_leases_lapsed_total" ["pool"];
     /// Number pools.
     Gauge POOLS = "switchyard_pools" [];
+    /// Connections of Redis clients.
+    Gauge REDIS_CONNECTIONS = "switchyard_redis_connections" [];
+    /// Connections of Redis clients that were one too many, and turned away.
+    Counter REDIS_TURNED_AWAY = "switchyard_redis_turned_away_total" [];
+    /// Requests of Redis clients about number pools.
+    Counter REDIS_REQUESTS = "switchyard_redis_requests_total" [];
+    /// What Redis clients were refused, by reason: no right, wrong password.
+    Counter REDIS_REFUSED = "switchyard_redis_refused_total" ["reason"];
     /// Rows of the appliance's tables.
     Gauge TABLE_ROWS = "switchyard_table_rows" ["table"];
     /// Free octets on the disk of the data directory.

@@ -45,6 +45,8 @@ pub(crate) struct Switchyard {
     pub(crate) shelf: Arc<capabilities::Shelf>,
     pub(crate) replays: Replays,
     pub(crate) pools: Arc<PoolDesk>,
+    /// The door of Redis clients.
+    pub(crate) redis: Option<Arc<::pools::Door>>,
     /// Taken while the engine is told who is bound.
     pub(crate) binding: Mutex<()>,
 }
@@ -739,6 +741,7 @@ impl Appliance for Switchyard {
         page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
         self.write_hook_metrics(&mut page);
         self.write_pool_metrics(&mut page);
+        self.write_redis_metrics(&mut page);
         page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
         page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
         page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);

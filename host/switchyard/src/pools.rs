@@ -125,6 +125,16 @@ impl admin::Pools for Switchyard {
 }
 
 impl Switchyard {
+    pub(crate) fn write_redis_metrics(&self, page: &mut Page) {
+        let Some(door) = &self.redis else { return };
+        let state = door.state();
+        page.put(&metrics::REDIS_CONNECTIONS, &[], state.open as f64);
+        page.put(&metrics::REDIS_TURNED_AWAY, &[], state.turned_away as f64);
+        page.put(&metrics::REDIS_REQUESTS, &[], state.requests as f64);
+        page.put(&metrics::REDIS_REFUSED, &["no right"], state.denied as f64);
+        page.put(&metrics::REDIS_REFUSED, &["wrong password"], state.wrong_passwords as f64);
+    }
+
     pub(crate) fn write_pool_metrics(&self, page: &mut Page) {
         // On a thread that may wait, as all metrics are.
         let asked = tokio::runtime::Handle::try_current();

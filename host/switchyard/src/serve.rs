@@ -112,6 +112,14 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         }
         None => None,
     };
+    // Not by way of the doors' core: it looks for keywords in messages, and there are none here.
+    let redis = match &config.redis {
+        Some(door) => {
+            let door = ::pools::Door::new(door.options.clone(), Arc::new(core.clone()), links.hub())?;
+            Some(Arc::new(door))
+        }
+        None => None,
+    };
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
         started: begun,
@@ -131,6 +139,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         shelf,
         replays: Replays::new(archive.clone()),
         pools: pools.clone(),
+        redis: redis.clone(),
         binding: Mutex::new(()),
     });
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
@@ -182,11 +191,6 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         None => None,
     };
     set_pools(&config, &core, &links.hub());
-    // Not by way of the doors' core: it looks for keywords in messages, and there are none here.
-    let redis = match &config.redis {
-        Some(door) => Some(pools::Door::new(door.options.clone(), Arc::new(core.clone()), links.hub())?),
-        None => None,
-    };
     let ran = runtime.block_on(async {
         for network in &networks {
             network.start(doors_core.clone(), routing.clone(), links.hub()).await?;
