@@ -10,6 +10,7 @@ mod gsm_bench;
 pub(crate) mod hooks_bench;
 pub(crate) mod load;
 mod place;
+mod pool_bench;
 mod random;
 pub(crate) mod setup;
 pub(crate) mod swap;
