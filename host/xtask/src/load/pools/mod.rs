@@ -8,6 +8,8 @@ mod caller;
 mod callers;
 mod client;
 mod holders;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use callers::{CallerOptions, CallerReport, Callers};
