@@ -8,6 +8,7 @@ use engine::Pool;
 use model::{
     Moment, Now, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolSettings, Strategy, Timestamp,
 };
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PAIRS: u64 = 1_000_000;
@@ -36,12 +37,13 @@ fn main() {
 
 fn measure(strategy: Strategy, numbers: u64) {
     let now = Now { wall: Timestamp(0), mono: Moment(0) };
+    let by: Arc<str> = "example".into();
     let before = resident();
     let mut pool = Pool::new(PoolSettings { strategy, quarantine: Duration::ZERO }, 1);
     for number in (0..numbers).filter_map(number) {
-        pool.apply(now.mono, PoolOperation::Add { number, weight: 1 });
-        pool.apply(now.mono, PoolOperation::Reg { number });
-        pool.take_changes(now);
+        pool.apply(now, PoolOperation::Add { number, weight: 1 }, &by);
+        pool.apply(now, PoolOperation::Reg { number }, &by);
+        pool.take_entries();
     }
     let memory = resident().saturating_sub(before) / usize::try_from(numbers).unwrap_or(1);
     let start = Instant::now();
@@ -49,10 +51,9 @@ fn measure(strategy: Strategy, numbers: u64) {
         let call =
             PoolCall { callee: format!("861{:010}", i * 6151 % 10_000_000).into(), ..PoolCall::default() };
         let call = PoolCall { lease: Some(Duration::from_secs(60)), ..call };
-        if let PoolOutcome::Given { number, ticket } = pool.apply(now.mono, PoolOperation::Call(call)) {
-            pool.take_changes(now);
-            pool.apply(now.mono, PoolOperation::Hangup { number, ticket: Some(ticket) });
-            pool.take_changes(now);
+        if let PoolOutcome::Given { number, ticket } = pool.apply(now, PoolOperation::Call(call), &by) {
+            pool.apply(now, PoolOperation::Hangup { number, ticket: Some(ticket) }, &by);
+            pool.take_entries();
         }
     }
     let pair = start.elapsed().as_nanos() / u128::from(PAIRS);

@@ -252,7 +252,7 @@ impl Serving {
                 None => (Status::RSYSERR, Response::Empty),
             },
             // No ESME asks for it.
-            Answer::Ledger(_) => (Status::RSYSERR, Response::Empty),
+            Answer::Ledger(_) | Answer::Pool(_) | Answer::Pools(_) => (Status::RSYSERR, Response::Empty),
         };
         scope.respond(asked.command(), sequence, status, &response);
     }

@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
         Ok(part)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
         let offset = self.at;
         self.take(N)?.try_into().map_err(|_| RecordError { what: "the record ends too early", offset })
     }

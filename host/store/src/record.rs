@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 3;
+pub const FORMAT: u8 = 4;
 
 /// Whether a record of this format can be read.
 pub(crate) fn is_known(format: u8) -> bool {
@@ -38,7 +38,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (3; 1 and 2 are read too)
+/// * 1: format (4; 1 to 3 are read too, and 3 is the same)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -464,7 +464,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (3; 1 and 2 are read too)
+/// * 1: format (4; 1 to 3 are read too, and 3 is the same)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -529,7 +529,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (3; 1 and 2 are read too); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (4; 1 to 3 are read too, and 3 is the same); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {

@@ -4,7 +4,7 @@ use crate::store::{
     HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
     PARKED, PROGRESS, SETTLEMENTS, damaged,
 };
-use crate::{Store, StoreError, ledger, money};
+use crate::{Store, StoreError, ledger, money, pool_tables};
 use engine::{Consent, Handed, Recovered, Remembered};
 use model::{AddressBytes, MessageId};
 use redb::{ReadableDatabase, ReadableTable};
@@ -103,7 +103,8 @@ impl Store {
                 subscriber: AddressBytes::from_slice(subscriber),
             }));
         }
-        recover_money(&transaction, each)
+        recover_money(&transaction, &mut each)?;
+        pool_tables::recover(&transaction, each)
     }
 }
 

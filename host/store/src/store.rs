@@ -1,6 +1,6 @@
 use crate::cursor::put_short;
 use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError, ledger, money};
+use crate::{RecordError, StoreError, ledger, money, pool_tables};
 use engine::{Batch, OperationRecord, Progress};
 use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
@@ -137,6 +137,9 @@ impl Store {
             transaction.open_table(OPERATIONS)?;
             transaction.open_table(OPERATIONS_OF)?;
             transaction.open_table(SETTLEMENTS)?;
+            transaction.open_table(pool_tables::POOLS)?;
+            transaction.open_table(pool_tables::NUMBERS)?;
+            transaction.open_table(pool_tables::JOURNAL)?;
         }
         transaction.commit()?;
         Ok(store)
@@ -223,6 +226,9 @@ impl Store {
             }
             done.rows += side_tables(&transaction, batch, &mut buffer)?;
             done.rows += money_tables(&transaction, batch, &mut buffer)?;
+            let (rows, octets) = pool_tables::write(&transaction, &batch.pools, &mut buffer)?;
+            done.rows += rows;
+            done.octets += octets;
             if !batch.accepted.is_empty() || !batch.handed.is_empty() {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(META_NEXT_ID, batch.next_id.0)?;

@@ -12,12 +12,6 @@ use std::sync::Arc;
 
 /// The most pools.
 const MOST_POOLS: usize = 100_000;
-/// Entries that the journal may be ahead of the table of numbers, at least. Above it, twice as many as there are numbers.
-const UNFOLDED: u64 = 200_000;
-/// Numbers that are written to the table in one batch while the journal is folded into it.
-const FOLD_PART: usize = 4096;
-/// Rows of a pool that is gone, and parts of its journal, that are removed in one batch.
-pub(crate) const PURGE_PART: usize = 4096;
 
 /// What is written of pools; see [`crate::Batch`].
 #[derive(Debug, Default)]
@@ -105,11 +99,17 @@ pub struct PoolLimits {
     pub numbers: usize,
     /// Entries of its journal that each pool keeps at least, for its history.
     pub history: u64,
+    /// Entries that the journals may be ahead of the table of numbers, or twice as many as there are numbers where that is
+    /// more: then they are folded into it.
+    pub ahead: u64,
+    /// Rows that are written, or removed, in one batch to keep house: when a journal is folded into the table, and when a
+    /// pool is removed.
+    pub part: usize,
 }
 
 impl Default for PoolLimits {
     fn default() -> Self {
-        Self { numbers: 20_000_000, history: 1_000_000 }
+        Self { numbers: 20_000_000, history: 1_000_000, ahead: 200_000, part: 4096 }
     }
 }
 
@@ -147,6 +147,7 @@ impl Pools {
         (by, limits): (&Arc<str>, PoolLimits),
         batch: &mut PoolBatch,
     ) -> PoolAnswer {
+        self.advance(now, batch);
         match request {
             PoolRequest::Do(operation) => match self.operate(now, name, operation, (by, limits), batch) {
                 Some(outcome) => PoolAnswer::Outcome(outcome),
@@ -343,7 +344,7 @@ impl Pools {
                     name: kept.name.clone(),
                     first: kept.entries,
                     serial: kept.pool.serial(),
-                    entries: std::mem::take(&mut kept.pool.entries_made),
+                    entries: kept.pool.take_entries(),
                 });
             }
         }
@@ -369,13 +370,13 @@ impl Pools {
         if !batch.numbers.is_empty() || batch.purged.is_some() {
             return;
         }
-        if self.fold.is_none() && self.unfolded >= UNFOLDED.max(2 * self.numbers as u64) {
+        if self.fold.is_none() && self.unfolded >= limits.ahead.max(2 * self.numbers as u64) {
             self.begin_fold();
         }
         if let Some(fold) = &mut self.fold
             && let Some(kept) = self.kept.get_mut(&fold.pool)
         {
-            let rest = fold.left.split_off(fold.left.len().min(FOLD_PART));
+            let rest = fold.left.split_off(fold.left.len().min(limits.part));
             for number in std::mem::replace(&mut fold.left, rest) {
                 batch.numbers.push((fold.pool, number, kept.pool.written(number, now)));
             }
@@ -390,9 +391,9 @@ impl Pools {
                 }
             }
         } else if let Some((id, rows)) = self.doomed.pop() {
-            let purge = if rows > PURGE_PART { Purge::Some(PURGE_PART) } else { Purge::Rest };
+            let purge = if rows > limits.part { Purge::Some(limits.part) } else { Purge::Rest };
             if purge != Purge::Rest {
-                self.doomed.push((id, rows - PURGE_PART));
+                self.doomed.push((id, rows - limits.part));
             }
             batch.purged = Some((id, purge));
         }

@@ -93,6 +93,11 @@ impl Pool {
         self.counts
     }
 
+    /// What has happened since the last call, in order. It is to be written, [`Pool::serial`] with it.
+    pub fn take_entries(&mut self) -> Vec<PoolEntry> {
+        std::mem::take(&mut self.entries_made)
+    }
+
     /// A number as it is to stand in the table from now on.
     pub(super) fn written(&mut self, number: PoolNumber, now: Now) -> Option<NumberRow> {
         let slot = self.find(number)?;

@@ -1,9 +1,11 @@
 use super::*;
 use model::{
-    Now, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy, Timestamp,
+    Now, NumberRow, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
+    Timestamp,
 };
 use proptest::prelude::{prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn number(i: usize) -> PoolNumber {
@@ -13,19 +15,48 @@ fn number(i: usize) -> PoolNumber {
 fn pool_of(strategy: Strategy, quarantine: u64, numbers: usize) -> Pool {
     let mut pool = Pool::new(PoolSettings { strategy, quarantine: Duration::from_secs(quarantine) }, 7);
     for i in 0..numbers {
-        pool.apply(Moment(0), PoolOperation::Add { number: number(i), weight: 1 });
-        pool.apply(Moment(0), PoolOperation::Reg { number: number(i) });
+        pool.apply(at(0), PoolOperation::Add { number: number(i), weight: 1 }, &by());
+        pool.apply(at(0), PoolOperation::Reg { number: number(i) }, &by());
     }
     pool
 }
 
-fn call(pool: &mut Pool, at: u64, lease: Option<u64>) -> PoolOutcome {
-    let lease = lease.map(Duration::from_secs);
-    pool.apply(Moment(at), PoolOperation::Call(PoolCall { lease, ..PoolCall::default() }))
+fn at(mono: u64) -> Now {
+    Now { wall: Timestamp(1_000_000 + mono), mono: Moment(mono) }
 }
 
-fn hangup(pool: &mut Pool, at: u64, number: PoolNumber, ticket: Option<PoolTicket>) -> PoolOutcome {
-    pool.apply(Moment(at), PoolOperation::Hangup { number, ticket })
+fn by() -> Arc<str> {
+    "somebody".into()
+}
+
+/// What the tables hold of a pool.
+type Disk = std::collections::BTreeMap<PoolNumber, NumberRow>;
+
+fn write(pool: &mut Pool, disk: &mut Disk) {
+    for entry in pool.entries_made.drain(..) {
+        match entry.row {
+            Some(row) => disk.insert(entry.number, row),
+            None => disk.remove(&entry.number),
+        };
+    }
+}
+
+fn restarted(pool: &Pool, disk: &Disk, now: Now) -> Pool {
+    let mut fresh = Pool::new(pool.settings, 7);
+    for (number, row) in disk {
+        fresh.recover(*number, Some(row.clone()), false, now);
+    }
+    fresh.recovered(pool.serial());
+    fresh
+}
+
+fn call(pool: &mut Pool, mono: u64, lease: Option<u64>) -> PoolOutcome {
+    let lease = lease.map(Duration::from_secs);
+    pool.apply(at(mono), PoolOperation::Call(PoolCall { lease, ..PoolCall::default() }), &by())
+}
+
+fn hangup(pool: &mut Pool, mono: u64, number: PoolNumber, ticket: Option<PoolTicket>) -> PoolOutcome {
+    pool.apply(at(mono), PoolOperation::Hangup { number, ticket }, &by())
 }
 
 fn given(outcome: PoolOutcome) -> (PoolNumber, PoolTicket) {
@@ -43,7 +74,7 @@ fn refused(refusal: PoolRefusal) -> PoolOutcome {
 
 #[test]
 fn an_entry_is_small() {
-    assert_eq!(size_of::<Entry>(), 48);
+    assert_eq!(size_of::<Entry>(), 64);
 }
 
 #[test]
@@ -51,8 +82,8 @@ fn a_holder_that_no_record_could_hold_is_refused() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
     let named =
         |length| PoolOperation::Call(PoolCall { holder: "é".repeat(length).into(), ..PoolCall::default() });
-    assert_eq!(pool.apply(Moment(0), named(128)), refused(PoolRefusal::TooLong));
-    given(pool.apply(Moment(0), named(127)));
+    assert_eq!(pool.apply(at(0), named(128), &by()), refused(PoolRefusal::TooLong));
+    given(pool.apply(at(0), named(127), &by()));
 }
 
 #[test]
@@ -69,9 +100,9 @@ fn the_longest_idle_goes_first() {
 fn why_none_is_to_be_had() {
     let mut pool = pool_of(Strategy::LongestIdle, 10, 0);
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::Empty));
-    pool.apply(Moment(0), PoolOperation::Add { number: number(0), weight: 1 });
+    pool.apply(at(0), PoolOperation::Add { number: number(0), weight: 1 }, &by());
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::AllDown));
-    pool.apply(Moment(0), PoolOperation::Reg { number: number(0) });
+    pool.apply(at(0), PoolOperation::Reg { number: number(0) }, &by());
     given(call(&mut pool, 0, Some(5)));
     let left = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(call(&mut pool, 1000, None), refused(PoolRefusal::AllBusy { left: left(4) }));
@@ -97,12 +128,12 @@ fn hung_up_after_its_lease_ended() {
 fn renewed_in_time_and_too_late() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
     let (number, ticket) = given(call(&mut pool, 0, Some(5)));
-    let renew = |at, pool: &mut Pool| {
+    let renew = |mono, pool: &mut Pool| {
         let lease = Some(Duration::from_secs(5));
-        pool.apply(Moment(at), PoolOperation::Renew { number, ticket: Some(ticket), lease })
+        pool.apply(at(mono), PoolOperation::Renew { number, ticket: Some(ticket), lease }, &by())
     };
     assert_eq!(renew(4999, &mut pool), PoolOutcome::Done(Some(NumberState::BusyUp)));
-    pool.advance(Moment(9998));
+    pool.advance(at(9998));
     assert_eq!(pool.counts().busy_up, 1);
     assert_eq!(renew(9999, &mut pool), refused(PoolRefusal::WrongState(NumberState::IdleUp)));
 }
@@ -111,11 +142,11 @@ fn renewed_in_time_and_too_late() {
 fn removed_while_busy() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
     let (number, first) = given(call(&mut pool, 0, Some(5)));
-    assert_eq!(pool.apply(Moment(0), PoolOperation::Del { number }), PoolOutcome::Done(None));
+    assert_eq!(pool.apply(at(0), PoolOperation::Del { number }, &by()), PoolOutcome::Done(None));
     assert_eq!(hangup(&mut pool, 0, number, Some(first)), refused(PoolRefusal::NotInPool));
     assert_eq!(pool.deadline(), None, "its lease is gone with it");
-    pool.apply(Moment(0), PoolOperation::Add { number, weight: 1 });
-    pool.apply(Moment(0), PoolOperation::Reg { number });
+    pool.apply(at(0), PoolOperation::Add { number, weight: 1 }, &by());
+    pool.apply(at(0), PoolOperation::Reg { number }, &by());
     let (_, second) = given(call(&mut pool, 0, None));
     assert_ne!(first, second);
     assert_eq!(hangup(&mut pool, 0, number, Some(first)), refused(PoolRefusal::OtherTicket));
@@ -127,12 +158,12 @@ fn the_same_pair_gets_the_same_number() {
     let pair = |user: &str, callee: &str| {
         PoolOperation::Call(PoolCall { holder: user.into(), callee: callee.into(), ..PoolCall::default() })
     };
-    let (first, _) = given(pool.apply(Moment(0), pair("ann", "555")));
-    let (while_busy, _) = given(pool.apply(Moment(0), pair("ann", "555")));
+    let (first, _) = given(pool.apply(at(0), pair("ann", "555"), &by()));
+    let (while_busy, _) = given(pool.apply(at(0), pair("ann", "555"), &by()));
     assert_ne!(first, while_busy);
     hangup(&mut pool, 0, first, None);
-    given(pool.apply(Moment(0), pair("bob", "777")));
-    assert_eq!(given(pool.apply(Moment(0), pair("ann", "555"))).0, first);
+    given(pool.apply(at(0), pair("bob", "777"), &by()));
+    assert_eq!(given(pool.apply(at(0), pair("ann", "555"), &by())).0, first);
 }
 
 #[test]
@@ -140,15 +171,15 @@ fn the_nearest_number_has_most_in_common_with_the_callee() {
     let mut pool = pool_of(Strategy::Nearest, 0, 0);
     for text in ["4930111", "4930222", "4989111", "1212555"] {
         let number = text.parse().unwrap();
-        pool.apply(Moment(0), PoolOperation::Add { number, weight: 1 });
-        pool.apply(Moment(0), PoolOperation::Reg { number });
+        pool.apply(at(0), PoolOperation::Add { number, weight: 1 }, &by());
+        pool.apply(at(0), PoolOperation::Reg { number }, &by());
     }
     for (callee, expected) in
         [("49302299", "4930222"), ("4989999", "4989111"), ("1999", "1212555"), ("49301", "4930111")]
     {
         let wish = PoolCall { callee: callee.into(), ..PoolCall::default() };
         assert_eq!(
-            given(pool.apply(Moment(0), PoolOperation::Call(wish))).0,
+            given(pool.apply(at(0), PoolOperation::Call(wish), &by())).0,
             expected.parse().unwrap(),
             "{callee}"
         );
@@ -158,7 +189,7 @@ fn the_nearest_number_has_most_in_common_with_the_callee() {
 #[test]
 fn numbers_are_drawn_by_their_weight() {
     let mut pool = pool_of(Strategy::Weighted, 0, 4);
-    pool.apply(Moment(0), PoolOperation::Add { number: number(2), weight: 9 });
+    pool.apply(at(0), PoolOperation::Add { number: number(2), weight: 9 }, &by());
     let mut heavy = 0;
     for _ in 0..12_000 {
         let (drawn, _) = given(call(&mut pool, 0, None));
@@ -172,14 +203,12 @@ fn numbers_are_drawn_by_their_weight() {
 /// 64 clients in any order, with crashes between: each keeps its own record of what it was given.
 #[test]
 fn no_number_is_held_twice() {
-    let settings = PoolSettings::default();
     let mut pool = pool_of(Strategy::LongestIdle, 0, 40);
-    let mut rows = std::collections::BTreeMap::new();
+    let mut disk = Disk::new();
     let mut held: Vec<Option<(PoolNumber, PoolTicket)>> = vec![None; 64];
     let mut random = crate::random::Random::new(64);
     let (mut most, mut turned_away) = (0, 0);
     for round in 0..200_000u64 {
-        let clock = Now { wall: Timestamp(round), mono: Moment(round) };
         let client = random.below(64) as usize;
         if let Some((number, ticket)) = held[client].take() {
             assert_eq!(hangup(&mut pool, round, number, Some(ticket)), UP);
@@ -191,10 +220,9 @@ fn no_number_is_held_twice() {
             assert_eq!(held.iter().flatten().count(), 40, "turned away though there was one");
         }
         most = most.max(held.iter().flatten().count());
-        rows.extend(pool.take_changes(clock));
+        write(&mut pool, &mut disk);
         if random.below(500) == 0 {
-            let rows = rows.iter().filter_map(|(number, row)| Some((*number, row.clone()?)));
-            pool = Pool::recover(settings, 7, pool.serial(), rows, clock);
+            pool = restarted(&pool, &disk, at(round));
         }
     }
     assert!(most == 40 && turned_away > 0, "there were never more clients than numbers");
@@ -211,7 +239,7 @@ fn operations() -> impl Generator<Value = PoolOperation> {
         3 => any().prop_map(|number| PoolOperation::Reg { number }),
         1 => any().prop_map(|number| PoolOperation::Unreg { number }),
         5 => (named, lease.clone(), "[a-c]?").prop_map(|(number, lease, who)| {
-            PoolOperation::Call(PoolCall { number, lease, holder: who.into(), callee: "10".into(), reason: "".into() })
+            PoolOperation::Call(PoolCall { number, lease, holder: who.into(), callee: "10".into(), ..PoolCall::default() })
         }),
         3 => (any(), ticket.clone()).prop_map(|(number, ticket)| PoolOperation::Hangup { number, ticket }),
         1 => (any(), ticket, lease).prop_map(|(number, ticket, lease)| PoolOperation::Renew { number, ticket, lease }),
@@ -359,27 +387,22 @@ proptest! {
         let settings = PoolSettings { strategy, quarantine: Duration::from_secs(rest) };
         let mut pool = Pool::new(settings, 3);
         let mut naive = Naive { rest: rest * 1000, ..Naive::default() };
-        let mut disk = std::collections::BTreeMap::new();
+        let mut disk = Disk::new();
         let mut now = 0;
         for (operation, later, crash) in steps {
             now += later;
-            let clock = Now { wall: Timestamp(1_000_000 + now), mono: Moment(now) };
+            let clock = at(now);
             let first = naive.advance_and_first(now);
-            let outcome = pool.apply(clock.mono, operation.clone());
+            let outcome = pool.apply(clock, operation.clone(), &by());
             if let (Strategy::LongestIdle, PoolOperation::Call(PoolCall { number: None, .. }), PoolOutcome::Given { number, .. }) =
                 (strategy, &operation, outcome)
             {
                 prop_assert_eq!(Some(number), first, "first in, first out");
             }
             prop_assert!(naive.follow(now, &operation, outcome), "{:?} {:?} {:?}", operation, outcome, naive);
-            for (number, row) in pool.take_changes(clock) {
-                match row {
-                    Some(row) => disk.insert(number, row),
-                    None => disk.remove(&number),
-                };
-            }
+            write(&mut pool, &mut disk);
             if crash {
-                pool = Pool::recover(settings, 3, pool.serial(), disk.clone(), clock);
+                pool = restarted(&pool, &disk, clock);
             }
             prop_assert_eq!(disk.len(), naive.numbers.len());
             prop_assert_eq!(pool.ready(), naive.ready().len());

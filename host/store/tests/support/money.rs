@@ -133,7 +133,7 @@ impl MoneyReference {
             Remembered::Settlement(settlement) => {
                 self.settlements.insert(settlement.serial, settlement);
             }
-            Remembered::Key(_) | Remembered::Parked(_) | Remembered::Stopped(_) => {}
+            _ => {}
         }
     }
 
