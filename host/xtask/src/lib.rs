@@ -8,5 +8,6 @@ pub mod house;
 pub mod load;
 pub mod osmocom;
 pub mod program;
+pub mod random;
 pub mod redis;
 pub mod sample;

@@ -11,7 +11,6 @@ pub(crate) mod hooks_bench;
 pub(crate) mod load;
 mod place;
 mod pool_bench;
-mod random;
 pub(crate) mod setup;
 pub(crate) mod swap;
 pub(crate) mod test;
