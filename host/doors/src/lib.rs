@@ -22,4 +22,4 @@ pub use hub::{Deliveries, Delivery, Hub, take_leave};
 pub use password::{PasswordError, Verifier, check_password_hash, hash_password};
 pub use ports::{Core, Routing};
 pub use rate::Bucket;
-pub use rules::{Network, ParseNetworkError, SourceRules};
+pub use rules::{Network, ParseNetworkError, SourceRules, matches};

@@ -71,8 +71,9 @@ impl SourceRules {
     }
 }
 
-/// Wildcard match without recursion: on a mismatch the last `*` takes one octet more.
-fn matches(pattern: &[u8], value: &[u8]) -> bool {
+/// Whether a pattern fits, `*` standing for any octets. Without recursion: on a mismatch the last `*` takes one octet more.
+#[must_use]
+pub fn matches(pattern: &[u8], value: &[u8]) -> bool {
     let (mut p, mut v) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while v < value.len() {

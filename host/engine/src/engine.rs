@@ -135,7 +135,7 @@ impl Engine {
             resolving: Resolving::new(random.next()),
             deciding: Deciding::default(),
             turns: Turns::new(random.next()),
-            pools: Pools::new(random.next()),
+            pools: Pools::new(settings.seed.rotate_left(17)),
             to_fetch: Vec::new(),
             random,
             settings,

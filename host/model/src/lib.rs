@@ -30,7 +30,7 @@ pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlemen
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
 pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{
-    PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
+    ParseStrategyError, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
 };
 pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, PoolId, PoolName};
 pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};

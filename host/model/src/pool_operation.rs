@@ -1,5 +1,6 @@
 use crate::{NumberState, PoolNumber};
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Which of the idle numbers a caller gets who does not name one.
@@ -18,6 +19,37 @@ pub enum Strategy {
     Sticky,
     /// The one that has the longest beginning in common with the callee.
     Nearest,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::LongestIdle, Self::Random, Self::Weighted, Self::Sticky, Self::Nearest];
+
+    /// Its name, `longest-idle` for instance.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LongestIdle => "longest-idle",
+            Self::Random => "random",
+            Self::Weighted => "weighted",
+            Self::Sticky => "sticky",
+            Self::Nearest => "nearest",
+        }
+    }
+}
+
+/// What is no strategy.
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is no strategy: expected longest-idle, random, weighted, sticky or nearest")]
+pub struct ParseStrategyError(pub String);
+
+impl FromStr for Strategy {
+    type Err = ParseStrategyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|strategy| strategy.as_str() == text);
+        found.ok_or_else(|| ParseStrategyError(text.chars().take(32).collect()))
+    }
 }
 
 /// How a pool behaves.

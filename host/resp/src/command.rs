@@ -1,5 +1,3 @@
-use bytes::Bytes;
-
 use crate::reply::Reply;
 
 /// A command that we know.
@@ -31,7 +29,7 @@ const READ: &[&str] = &["readonly"];
 const WRITE: &[&str] = &["write", "fast"];
 
 /// All of them, by name.
-const COMMANDS: [Command; 27] = [
+static COMMANDS: [Command; 29] = [
     command("auth", -2, OPEN, 0, "Says who the connection belongs to"),
     command("client", -2, FAST, 0, "Names the connection and tells about it"),
     command("command", -1, FAST, 0, "Tells which commands there are"),
@@ -46,15 +44,17 @@ const COMMANDS: [Command; 27] = [
     command("llen", 2, READ, 1, "How many numbers of a pool are idle and up"),
     command("lrange", 4, READ, 1, "Numbers of a pool that are idle and up, longest first"),
     command("ping", -1, FAST, 0, "Shows that the connection lives"),
-    command("pool.add", 3, WRITE, 1, "A number joins a pool"),
+    command("pool.add", -3, WRITE, 1, "Numbers join a pool"),
     command("pool.call", -2, WRITE, 1, "Takes a number of a pool"),
-    command("pool.del", 3, WRITE, 1, "A number leaves a pool"),
-    command("pool.hangup", 3, WRITE, 1, "A number is free again"),
+    command("pool.create", -2, WRITE, 1, "Makes a pool, or changes how it behaves"),
+    command("pool.del", -3, WRITE, 1, "Numbers leave a pool"),
+    command("pool.hangup", -3, WRITE, 1, "A number is free again"),
     command("pool.list", 1, READ, 0, "The names of all pools"),
-    command("pool.reg", 3, WRITE, 1, "A number is up"),
-    command("pool.renew", 4, WRITE, 1, "A busy number is held for longer"),
+    command("pool.reg", -3, WRITE, 1, "Numbers are up"),
+    command("pool.remove", -2, WRITE, 1, "Takes a pool away"),
+    command("pool.renew", -4, WRITE, 1, "A busy number is held for longer"),
     command("pool.show", -2, READ, 1, "All there is to say of a pool or a number"),
-    command("pool.unreg", 3, WRITE, 1, "A number is down"),
+    command("pool.unreg", -3, WRITE, 1, "Numbers are down"),
     command("quit", -1, OPEN, 0, "Closes the connection"),
     command("reset", 1, OPEN, 0, "Makes the connection as new"),
     command("script", -2, FAST, 0, "Tells the sums of scripts"),
@@ -62,24 +62,22 @@ const COMMANDS: [Command; 27] = [
 ];
 
 /// Finds a command and sees to the number of its words; `Err` is Redis's own answer.
-pub(crate) fn find(words: &[Bytes]) -> Result<Command, Reply> {
-    let name = words.first().map(Bytes::as_ref).unwrap_or_default();
+pub(crate) fn find(words: &[&[u8]]) -> Result<&'static Command, Reply> {
+    let name = words.first().copied().unwrap_or_default();
     let Some(found) = lookup(name) else { return Err(unknown(name, words)) };
     let count = i64::try_from(words.len()).unwrap_or(i64::MAX);
     let exact = found.arity > 0 && count == found.arity;
     let enough = found.arity < 0 && count >= -found.arity;
-    let most = if found.name == "ping" {
-        2
-    } else if found.name == "pool.show" {
-        3
-    } else {
-        i64::MAX
+    let most = match found.name {
+        "ping" => 2,
+        "pool.show" | "pool.remove" => 3,
+        _ => i64::MAX,
     };
     if (exact || enough) && count <= most { Ok(found) } else { Err(arity(found.name)) }
 }
 
-fn lookup(name: &[u8]) -> Option<Command> {
-    COMMANDS.iter().copied().find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
+fn lookup(name: &[u8]) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 pub(crate) fn arity(name: &str) -> Reply {
@@ -92,7 +90,7 @@ pub(crate) fn subcommand(of: &str, word: &[u8]) -> Reply {
 }
 
 /// Names at most 128 octets of command and arguments, as Redis does.
-fn unknown(name: &[u8], words: &[Bytes]) -> Reply {
+fn unknown(name: &[u8], words: &[&[u8]]) -> Reply {
     let shown = |octets: &[u8], most: usize| {
         String::from_utf8_lossy(octets.get(..most).unwrap_or(octets)).into_owned()
     };
@@ -107,7 +105,7 @@ fn unknown(name: &[u8], words: &[Bytes]) -> Reply {
 }
 
 /// `COMMAND` and what may follow it.
-pub(crate) fn describe(arguments: &[Bytes]) -> Reply {
+pub(crate) fn describe(arguments: &[&[u8]]) -> Reply {
     let Some((what, names)) = arguments.split_first() else {
         return Reply::Array(COMMANDS.iter().map(Command::entry).collect());
     };

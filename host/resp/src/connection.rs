@@ -15,10 +15,10 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    pub(crate) fn parse(arguments: &[Bytes]) -> Result<Self, Reply> {
+    pub(crate) fn parse(arguments: &[&[u8]]) -> Result<Self, Reply> {
         let mut hello = Self { three: None, account: None, client: None };
         let Some((version, mut rest)) = arguments.split_first() else { return Ok(hello) };
-        hello.three = Some(match version.as_ref() {
+        hello.three = Some(match *version {
             b"2" => false,
             b"3" => true,
             digits if digits.iter().all(u8::is_ascii_digit) && !digits.is_empty() => {
@@ -29,7 +29,7 @@ impl Hello {
         while let Some((option, more)) = rest.split_first() {
             rest = match (option.to_ascii_lowercase().as_slice(), more) {
                 (b"auth", [name, password, more @ ..]) => {
-                    hello.account = Some((name.clone(), password.clone()));
+                    hello.account = Some((Bytes::copy_from_slice(name), Bytes::copy_from_slice(password)));
                     more
                 }
                 (b"setname", [name, more @ ..]) => {
@@ -60,7 +60,7 @@ impl Hello {
 }
 
 /// `CLIENT` and what follows it. `name` is the connection's.
-pub(crate) fn client(arguments: &[Bytes], id: i64, three: bool, name: &mut Bytes) -> Reply {
+pub(crate) fn client(arguments: &[&[u8]], id: i64, three: bool, name: &mut Bytes) -> Reply {
     let Some((what, rest)) = arguments.split_first() else { return arity("client") };
     match (what.to_ascii_lowercase().as_slice(), rest) {
         (b"setname", [new]) => match client_name(new) {
@@ -86,9 +86,8 @@ pub(crate) fn client(arguments: &[Bytes], id: i64, three: bool, name: &mut Bytes
     }
 }
 
-fn client_name(name: &Bytes) -> Result<Bytes, Reply> {
+fn client_name(name: &[u8]) -> Result<Bytes, Reply> {
     if name.len() <= 128 && name.iter().all(u8::is_ascii_graphic) {
-        // A copy, since the words of a request hold on to all that was read with them.
         return Ok(Bytes::copy_from_slice(name));
     }
     Err(Reply::error("ERR Client names cannot contain spaces, newlines or special characters."))

@@ -1,11 +1,9 @@
-use bytes::Bytes;
-
 use crate::ProtocolError;
 
 /// Takes a plain line apart, as people type it into a raw connection: words, with single and double quotes.
 ///
 /// In double quotes a backslash takes the next character as it is, `\n`, `\r`, `\t` as what they stand for.
-pub(crate) fn split(line: &[u8]) -> Result<Vec<Bytes>, ProtocolError> {
+pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
     let mut words = Vec::new();
     let mut octets = line.iter().copied().peekable();
     while let Some(&first) = octets.peek() {
@@ -38,7 +36,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Bytes>, ProtocolError> {
                 return Err(ProtocolError::Quotes);
             }
         }
-        words.push(Bytes::from(word));
+        words.push(word);
     }
     Ok(words)
 }

@@ -9,16 +9,33 @@
 //! `EVALSHA <sum> 1 {pool} <event> [number]` is the pool's event if the sum is configured ([`Scripts`]). `{pool}` with or
 //! without its braces names the same pool. What such a call returns:
 //!
-//! | event | the owner's [`Outcome`] | returns |
+//! | event | what became of it | returns |
 //! |---|---|---|
 //! | `add`, `del`, `reg`, `unreg`, `hangup` | `Done`: "ok", also "ok, same" | `1` |
-//! | the same | `Failed`: "fail" or "error" | `0` |
-//! | `call`, with and without a number | `Number` | the number, a bulk string |
-//! | the same | `Failed`, `NoNumber` | nil |
+//! | the same | `Refused`: "fail" or "error" | `0` |
+//! | `call`, with and without a number | `Given` | the number, a bulk string |
+//! | the same | `Refused` | nil |
+//! | any of them | the appliance is full | an error |
 //! | anything else | (never asked) | an error that says what is wrong |
 //!
 //! The table of the states does not say what the script returned; this is what a script of this kind returns: `1` and `0` for a
-//! change, the number or nil for a question. The plain commands (`POOL.CALL` …) say more: why there is none is their error.
+//! change, the number or nil for a question.
+//!
+//! # The plain commands
+//!
+//! | command | returns |
+//! |---|---|
+//! | `POOL.ADD pool number [number …] [WEIGHT 1-16]` | how many are in the pool now: all of them, or an error |
+//! | `POOL.DEL`, `POOL.REG`, `POOL.UNREG pool number [number …]` | how many it was done with: all of them, or an error |
+//! | `POOL.CALL pool [number] [LEASE ms] [HOLDER text] [REASON text] [USER text] [CALLEE text] [TICKET]` | the number; with `TICKET` number and ticket |
+//! | `POOL.HANGUP pool number [TICKET n]` | `1` |
+//! | `POOL.RENEW pool number ms\|PERSIST [TICKET n]` | `1` |
+//! | `POOL.CREATE pool [STRATEGY s] [QUARANTINE ms]` | `OK`; what is not said of a pool that is there stays |
+//! | `POOL.REMOVE pool [FORCE]` | `1`, or `0` if there is none |
+//! | `POOL.LIST` | names |
+//! | `POOL.SHOW pool [number]` | a map, or nil |
+//!
+//! Whatever was not done is an error with the reason: `NONUMBER` where a `POOL.CALL` found no number, `FAIL` otherwise.
 //!
 //! # Bounds
 //!
@@ -41,7 +58,7 @@ mod session;
 
 pub use error::ProtocolError;
 pub use options::{Limits, Options};
-pub use reply::{Outcome, Reply};
-pub use request::{Call, Event, Operation, Read, Request, Ticket};
+pub use reply::Reply;
+pub use request::{Event, Read, Request, Ticket};
 pub use scripts::{Scripts, Sum};
 pub use session::Session;

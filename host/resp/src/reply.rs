@@ -1,9 +1,10 @@
 use std::borrow::Cow;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use model::{NumberState, PoolNumber, PoolOutcome, PoolRefusal};
 
 /// An answer to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// A short word, such as `OK`.
     Status(Cow<'static, str>),
@@ -21,47 +22,45 @@ pub enum Reply {
     Array(Vec<Reply>),
     /// Pairs, in this order; to an older client a flat list.
     Map(Vec<(Reply, Reply)>),
-    /// What became of a `Request::Pool`.
-    Pool(Outcome),
+    /// What became of a `Request::Operation`.
+    Outcome(PoolOutcome),
+    /// What became of each of a `Request::Operations`.
+    Outcomes(Vec<PoolOutcome>),
+    /// A list of numbers.
+    Numbers(Vec<PoolNumber>),
+    /// A map of numbers and their states.
+    States(Vec<(PoolNumber, NumberState)>),
 }
 
-/// What became of an event of a number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is so, also if it was so before.
-    Done,
-    /// A `call` has this number.
-    Number(String),
-    /// The state table says "fail" or "error"; why.
-    Failed(String),
-    /// A `call` without a number found none.
-    NoNumber {
-        /// Why: the pool is empty, all are busy, all are down.
-        why: String,
-        /// Milliseconds until the next lease ends, if one does.
-        next_ms: Option<u64>,
-    },
-}
-
-/// How an [`Outcome`] is told.
+/// How an outcome is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As the older script returned it.
-    Script,
+    /// As the older script returned what became of a change.
+    Change,
+    /// As the older script returned what became of a `call`.
+    Call,
     /// As our own commands do: with the reason.
     Plain,
+    /// The same, and a number that is given comes with its ticket.
+    Ticket,
 }
 
 impl Reply {
-    pub(crate) fn ok() -> Self {
+    /// `OK`.
+    #[must_use]
+    pub fn ok() -> Self {
         Self::Status(Cow::Borrowed("OK"))
     }
 
-    pub(crate) fn text(text: &str) -> Self {
+    /// A copy of a text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
         Self::Text(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    pub(crate) fn error(text: impl Into<Cow<'static, str>>) -> Self {
+    /// An error.
+    #[must_use]
+    pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Error(text.into())
     }
 
@@ -71,10 +70,10 @@ impl Reply {
         match self {
             Self::Status(word) => line(b'+', word, out),
             Self::Error(text) => line(b'-', text, out),
-            Self::Integer(number) => line(b':', &number.to_string(), out),
+            Self::Integer(number) => integer(*number, out),
             Self::Text(octets) => bulk(octets, out),
             Self::Prose(octets) if three => {
-                line(b'=', &(octets.len() + 4).to_string(), out);
+                head(b'=', octets.len() + 4, out);
                 out.put_slice(b"txt:");
                 out.put_slice(octets);
                 out.put_slice(b"\r\n");
@@ -82,44 +81,77 @@ impl Reply {
             Self::Prose(octets) => bulk(octets, out),
             Self::Null => out.put_slice(if three { b"_\r\n" } else { b"$-1\r\n" }),
             Self::Array(items) => {
-                line(b'*', &items.len().to_string(), out);
+                head(b'*', items.len(), out);
                 for item in items {
                     item.write(three, manner, out);
                 }
             }
             Self::Map(pairs) => {
-                if three {
-                    line(b'%', &pairs.len().to_string(), out);
-                } else {
-                    line(b'*', &(pairs.len() * 2).to_string(), out);
-                }
+                map(pairs.len(), three, out);
                 for (key, value) in pairs {
                     key.write(three, manner, out);
                     value.write(three, manner, out);
                 }
             }
-            Self::Pool(outcome) => outcome.write(three, manner, out),
+            Self::Outcome(outcome) => write_outcome(*outcome, three, manner, out),
+            Self::Outcomes(outcomes) => write_outcomes(outcomes, out),
+            Self::Numbers(numbers) => {
+                head(b'*', numbers.len(), out);
+                numbers.iter().for_each(|number| write_number(*number, out));
+            }
+            Self::States(states) => {
+                map(states.len(), three, out);
+                for (number, state) in states {
+                    write_number(*number, out);
+                    bulk(state.as_str().as_bytes(), out);
+                }
+            }
         }
     }
 }
 
-impl Outcome {
-    fn write(&self, three: bool, manner: Manner, out: &mut BytesMut) {
-        match (self, manner) {
-            (Self::Number(number), _) => bulk(number.as_bytes(), out),
-            (Self::Done, _) => Reply::Integer(1).write(three, manner, out),
-            // A failed `call` never comes here as `Failed` in this manner: the session has made it `NoNumber`.
-            (Self::Failed(_), Manner::Script) => Reply::Integer(0).write(three, manner, out),
-            (Self::NoNumber { .. }, Manner::Script) => Reply::Null.write(three, manner, out),
-            (Self::Failed(why), Manner::Plain) => line(b'-', &format!("FAIL {why}"), out),
-            (Self::NoNumber { why, next_ms: None }, Manner::Plain) => {
-                line(b'-', &format!("NONUMBER {why}"), out);
-            }
-            (Self::NoNumber { why, next_ms: Some(next) }, Manner::Plain) => {
-                line(b'-', &format!("NONUMBER {why}; the next lease ends in {next} ms"), out);
-            }
+fn write_outcome(outcome: PoolOutcome, three: bool, manner: Manner, out: &mut BytesMut) {
+    use PoolRefusal::{AllBusy, AllDown, AllResting, Empty, Full, TooLong};
+    match (outcome, manner) {
+        (PoolOutcome::Done(_), _) => out.put_slice(b":1\r\n"),
+        (PoolOutcome::Given { number, ticket }, Manner::Ticket) => {
+            out.put_slice(b"*2\r\n");
+            write_number(number, out);
+            integer(i64::try_from(ticket.0).unwrap_or(i64::MAX), out);
+        }
+        (PoolOutcome::Given { number, .. }, _) => write_number(number, out),
+        // What the older script could not meet, and its clients would take for something else.
+        (PoolOutcome::Refused(why @ (Full | TooLong)), _) => line(b'-', &format!("FAIL {why}"), out),
+        (PoolOutcome::Refused(_), Manner::Call) => Reply::Null.write(three, manner, out),
+        (PoolOutcome::Refused(_), Manner::Change) => out.put_slice(b":0\r\n"),
+        (PoolOutcome::Refused(why @ (Empty | AllDown | AllBusy { .. } | AllResting { .. })), _) => {
+            line(b'-', &format!("NONUMBER {why}"), out);
+        }
+        (PoolOutcome::Refused(why), _) => line(b'-', &format!("FAIL {why}"), out),
+    }
+}
+
+/// How many were done; an error if one was not, since a count alone would not say so to those who do not look.
+fn write_outcomes(outcomes: &[PoolOutcome], out: &mut BytesMut) {
+    let refusal = outcomes.iter().find_map(|outcome| match outcome {
+        PoolOutcome::Refused(why) => Some(why),
+        _ => None,
+    });
+    let done = outcomes.iter().filter(|outcome| !matches!(outcome, PoolOutcome::Refused(_))).count();
+    match refusal {
+        None => head(b':', done, out),
+        Some(why) => {
+            line(b'-', &format!("FAIL {done} of {} are done; of the others, {why}", outcomes.len()), out)
         }
     }
+}
+
+fn write_number(number: PoolNumber, out: &mut BytesMut) {
+    bulk(number.as_text(&mut [0; PoolNumber::LONGEST]), out);
+}
+
+fn map(pairs: usize, three: bool, out: &mut BytesMut) {
+    if three { head(b'%', pairs, out) } else { head(b'*', pairs * 2, out) }
 }
 
 /// A line may hold no line end; Redis writes spaces instead.
@@ -129,8 +161,33 @@ fn line(kind: u8, text: &str, out: &mut BytesMut) {
     out.put_slice(b"\r\n");
 }
 
+fn integer(number: i64, out: &mut BytesMut) {
+    match usize::try_from(number) {
+        Ok(number) => head(b':', number, out),
+        Err(_) => line(b':', &number.to_string(), out),
+    }
+}
+
 fn bulk(octets: &[u8], out: &mut BytesMut) {
-    line(b'$', &octets.len().to_string(), out);
+    head(b'$', octets.len(), out);
     out.put_slice(octets);
+    out.put_slice(b"\r\n");
+}
+
+/// A kind and a count. Made without the formatting machinery: there is one in front of everything.
+fn head(kind: u8, count: usize, out: &mut BytesMut) {
+    let mut digits = [0; 24];
+    let mut at = digits.len();
+    let mut left = count;
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (left % 10) as u8;
+        at -= 1;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.put_u8(kind);
+    out.put_slice(digits.get(at..).unwrap_or_default());
     out.put_slice(b"\r\n");
 }

@@ -1,8 +1,19 @@
 use bytes::Bytes;
+use model::{PoolName, PoolNumber, PoolOperation, Strategy};
+use std::time::Duration;
 
 /// Which request an answer belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// The ticket so many after this one. Requests that follow each other have it only if the session had nothing of its own
+    /// to answer between them.
+    #[must_use]
+    pub fn after(self, count: usize) -> Self {
+        Self(self.0.wrapping_add(count as u64))
+    }
+}
 
 /// What the owner of a session must see to, in the order of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +31,8 @@ pub enum Event {
     Request {
         /// What to answer to.
         ticket: Ticket,
+        /// The command's name in lower case, for a refusal.
+        command: &'static str,
         /// What is asked.
         request: Request,
     },
@@ -30,77 +43,60 @@ pub enum Event {
 /// What a client asks of the pools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// A number's event. Answered by `Reply::Pool`.
-    Pool {
-        /// The pool's name, without braces.
-        pool: String,
-        /// What happens.
-        operation: Operation,
+    /// One operation. Answered by `Reply::Outcome`.
+    Operation {
+        /// Which pool.
+        pool: PoolName,
+        /// What is to be done.
+        operation: PoolOperation,
+    },
+    /// Several in one piece. Answered by `Reply::Outcomes`.
+    Operations {
+        /// Which pool.
+        pool: PoolName,
+        /// What is to be done, at least two.
+        operations: Vec<PoolOperation>,
+    },
+    /// `POOL.CREATE`: makes the pool, or changes what is said of one that is there. Answered by `Reply::Status`.
+    Create {
+        /// Which pool.
+        pool: PoolName,
+        /// Which number is given.
+        strategy: Option<Strategy>,
+        /// How long a number rests.
+        quarantine: Option<Duration>,
+    },
+    /// `POOL.REMOVE`. Answered by 1, by 0 if there is none, or by an error.
+    Remove {
+        /// Which pool.
+        pool: PoolName,
+        /// `FORCE`: also if it has numbers.
+        with_numbers: bool,
     },
     /// A look at a pool.
     Read {
-        /// The pool's name, without braces.
-        pool: String,
+        /// Which pool.
+        pool: PoolName,
         /// At what.
         read: Read,
     },
     /// `POOL.LIST`: the names of all pools. Answered by an array of texts.
     Pools,
-    /// `INFO`, with the section's name if there was one. Answered by `Reply::Prose`.
-    Info(Option<String>),
-}
-
-/// An event of a number. Numbers are as they came: 1 to 32 printable ASCII characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
-    /// The number belongs to the pool.
-    Add(String),
-    /// The number leaves the pool.
-    Del(String),
-    /// The number is up.
-    Reg(String),
-    /// The number is down.
-    Unreg(String),
-    /// Somebody takes a number.
-    Call(Call),
-    /// The number is free again.
-    Hangup(String),
-    /// The lease of a busy number ends this many milliseconds from now.
-    Renew {
-        /// Which.
-        number: String,
-        /// From now.
-        lease_ms: u64,
-    },
-}
-
-/// What a `call` says. All are `None` in the older script's calls, but for the number.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Call {
-    /// This number; otherwise one that the pool chooses.
-    pub number: Option<String>,
-    /// `LEASE`: milliseconds after which it frees itself.
-    pub lease_ms: Option<u64>,
-    /// `HOLDER`: who has it.
-    pub holder: Option<String>,
-    /// `REASON`: what for.
-    pub reason: Option<String>,
-    /// `USER`: for pools that give the same user and callee the same number.
-    pub user: Option<String>,
-    /// `CALLEE`: for the same, and for pools that choose the nearest.
-    pub callee: Option<String>,
+    /// `INFO`, with the sections' names in lower case if there were any. Answered by `Reply::Prose`.
+    Info(Vec<String>),
 }
 
 /// What of a pool is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// `HGET {pool}:numstate number`: a text such as `idle+up`, or null.
-    State(String),
-    /// `HGETALL {pool}:numstate`: a map of number and state.
+    State(PoolNumber),
+    /// `HGETALL {pool}:numstate`. Answered by `Reply::States`.
     States,
     /// `HLEN {pool}:numstate`: an integer.
     Count,
     /// `LRANGE {pool}:idle:up start stop`: numbers idle and up, longest first. Both ends count; negative ones from the end.
+    /// Answered by `Reply::Numbers`.
     Idle {
         /// The first.
         start: i64,
@@ -109,6 +105,6 @@ pub enum Read {
     },
     /// `LLEN {pool}:idle:up`: an integer.
     IdleCount,
-    /// `POOL.SHOW pool [number]`: a map of whatever there is to say.
-    Show(Option<String>),
+    /// `POOL.SHOW pool [number]`: a map of whatever there is to say, or null.
+    Show(Option<PoolNumber>),
 }

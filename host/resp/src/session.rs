@@ -1,17 +1,22 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::{Buf, Bytes, BytesMut};
-use redis_protocol::resp2::{decode, types::BytesFrame};
+use redis_protocol::resp2::{decode, types::RangeFrame};
+use smallvec::SmallVec;
 
 use crate::{
-    Event, Operation, Options, Outcome, ProtocolError, Reply, Request, Sum, Ticket,
+    Event, Options, ProtocolError, Reply, Request, Sum, Ticket,
     command::{self, arity, subcommand},
     connection::{self, Hello},
     gate::{Gate, Whole},
-    inline, pool,
+    inline,
+    pool::{self, Asked, Names},
     reply::Manner,
     scripts::Standing,
 };
+
+/// What an empty buffer may keep of its memory: connections that are idle are many.
+const KEPT: usize = 64 << 10;
 
 /// One connection of a Redis client, seen from our side of the socket.
 ///
@@ -34,6 +39,7 @@ pub struct Session {
     known: bool,
     three: bool,
     name: Bytes,
+    names: Names,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +56,7 @@ enum State {
 #[derive(Debug)]
 enum Slot {
     Ready(Bytes),
-    Waiting { three: bool, manner: Manner, call: bool },
+    Waiting { three: bool, manner: Manner },
     Judging { hello: Option<Hello> },
 }
 
@@ -72,6 +78,7 @@ impl Session {
             state: State::Open,
             three: false,
             name: Bytes::new(),
+            names: Names::default(),
         }
     }
 
@@ -89,22 +96,35 @@ impl Session {
     }
 
     /// Answers a request. A ticket that waits for nothing is passed over.
-    pub fn answer(&mut self, ticket: Ticket, reply: Reply) {
-        let Some(slot) = self.slot(ticket) else { return };
-        let Slot::Waiting { three, manner, call } = *slot else { return };
-        let reply = match reply {
-            // To the older script, a `call` that takes no number has nothing to return, whatever the reason.
-            Reply::Pool(Outcome::Failed(why)) if call && manner == Manner::Script => {
-                Reply::Pool(Outcome::NoNumber { why, next_ms: None })
-            }
-            reply => reply,
-        };
-        let octets = written(&reply, three, manner);
-        let length = octets.len();
-        *slot = Slot::Ready(octets);
-        self.held += length;
-        self.settle();
+    pub fn answer(&mut self, ticket: Ticket, reply: &Reply) {
+        self.answer_later(ticket, reply);
         self.advance();
+    }
+
+    /// Answers requests of which the first has this ticket, and the others the ones after it.
+    pub fn answer_all(&mut self, first: Ticket, replies: impl IntoIterator<Item = Reply>) {
+        for (after, reply) in replies.into_iter().enumerate() {
+            self.answer_later(first.after(after), &reply);
+        }
+        self.advance();
+    }
+
+    fn answer_later(&mut self, ticket: Ticket, reply: &Reply) {
+        let first = self.first;
+        let Some(slot) = self.slot(ticket) else { return };
+        let Slot::Waiting { three, manner } = *slot else { return };
+        if ticket.0 != first {
+            let octets = written(reply, three, manner);
+            let length = octets.len();
+            *slot = Slot::Ready(octets);
+            self.held += length;
+            return;
+        }
+        // The usual case: answers come in the order of the requests.
+        reply.write(three, manner, &mut self.out);
+        self.slots.pop_front();
+        self.first += 1;
+        self.settle();
     }
 
     /// Says whether name and password of an `Event::Authenticate` belong together.
@@ -132,10 +152,21 @@ impl Session {
     }
 
     /// Bytes waiting to be written; empty if there are none.
-    pub fn transmit(&mut self) -> Bytes {
-        let out = self.out.split().freeze();
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// So many of [`Session::output`] are written.
+    pub fn written(&mut self, octets: usize) {
+        if octets < self.out.len() {
+            self.out.advance(octets);
+        } else if self.out.capacity() > KEPT {
+            self.out = BytesMut::new();
+        } else {
+            self.out.clear();
+        }
         self.advance();
-        out
     }
 
     /// Whether more should be read off the socket. What is given in spite of a no is kept, and not looked at yet.
@@ -144,7 +175,19 @@ impl Session {
         self.ready_for_more() && self.input.len() < self.options.limits.octets
     }
 
-    /// Whether all is said: close the socket once `transmit` has nothing more.
+    /// Whether all that was read is answered, but for a request that is not whole.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.slots.is_empty() && self.events.is_empty()
+    }
+
+    /// Whether whoever sent this has said who they are, or need not.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Whether all is said: close the socket once all output is written.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state == State::Closing && self.slots.is_empty()
@@ -159,44 +202,63 @@ impl Session {
 
     /// Takes as many whole requests as the limits allow.
     fn advance(&mut self) {
+        if self.input.is_empty() || !self.ready_for_more() {
+            return;
+        }
+        // Aside while it is read, so that words need not be copied.
+        let mut input = std::mem::take(&mut self.input);
+        let mut at = 0;
         while self.ready_for_more() {
-            match self.next_words() {
-                Ok(Some(words)) if words.is_empty() => {}
-                Ok(Some(words)) => self.serve(&words),
-                Ok(None) => return,
+            let rest = input.get(at..).unwrap_or_default();
+            match self.take(rest) {
+                Ok(0) => break,
+                Ok(octets) => at += octets,
                 Err(error) => {
                     self.ready(&Reply::error(format!("ERR {error}")));
                     self.close();
                 }
             }
         }
+        if self.state == State::Closing || (at == input.len() && input.capacity() > KEPT) {
+            input = BytesMut::new();
+        } else if at == input.len() {
+            input.clear();
+        } else {
+            input.advance(at);
+        }
+        self.input = input;
     }
 
-    fn next_words(&mut self) -> Result<Option<Vec<Bytes>>, ProtocolError> {
-        let Some(whole) = self.gate.look(&self.input, &self.options.limits, !self.known)? else {
-            return Ok(None);
-        };
+    /// Serves the request at the head of the octets; says how long it is, 0 if it is not whole.
+    fn take(&mut self, octets: &[u8]) -> Result<usize, ProtocolError> {
+        let Some(whole) = self.gate.look(octets, &self.options.limits, !self.known)? else { return Ok(0) };
         match whole {
-            Whole::Nothing(octets) => {
-                self.input.advance(octets);
-                Ok(Some(Vec::new()))
+            Whole::Nothing(length) => Ok(length),
+            Whole::Line(length) => {
+                let words = inline::split(octets.get(..length).unwrap_or_default())?;
+                let words: SmallVec<[&[u8]; 8]> = words.iter().map(Vec::as_slice).collect();
+                if !words.is_empty() {
+                    self.serve(&words);
+                }
+                Ok(length)
             }
-            Whole::Line(octets) => inline::split(&self.input.split_to(octets)).map(Some),
-            Whole::Array(octets) => {
-                let request = self.input.split_to(octets).freeze();
-                let Ok(Some((BytesFrame::Array(frames), _))) = decode::decode_bytes(&request) else {
+            Whole::Array(length) => {
+                let request = octets.get(..length).unwrap_or_default();
+                let Ok(Some((RangeFrame::Array(frames), _))) = decode::decode_range(request) else {
                     return Err(ProtocolError::Elements);
                 };
-                let word = |frame| match frame {
-                    BytesFrame::BulkString(word) => Ok(word),
-                    _ => Err(ProtocolError::Length),
+                let word = |frame: &RangeFrame| match frame {
+                    RangeFrame::BulkString((from, to)) => request.get(*from..*to),
+                    _ => None,
                 };
-                frames.into_iter().map(word).collect::<Result<_, _>>().map(Some)
+                let words: Option<SmallVec<[&[u8]; 8]>> = frames.iter().map(word).collect();
+                self.serve(&words.ok_or(ProtocolError::Length)?);
+                Ok(length)
             }
         }
     }
 
-    fn serve(&mut self, words: &[Bytes]) {
+    fn serve(&mut self, words: &[&[u8]]) {
         let command = match command::find(words) {
             Ok(command) => command,
             Err(error) => return self.ready(&error),
@@ -214,9 +276,9 @@ impl Session {
             }
             ("reset", _) => self.reset(),
             ("ping", []) => self.ready(&Reply::Status("PONG".into())),
-            ("ping" | "echo", [text, ..]) => self.ready(&Reply::Text(text.clone())),
+            ("ping" | "echo", [text, ..]) => self.ready(&Reply::Text(Bytes::copy_from_slice(text))),
             ("select", [index]) => {
-                let reply = match index.as_ref() {
+                let reply = match *index {
                     b"0" => Reply::ok(),
                     digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
                         Reply::error("ERR DB index is out of range")
@@ -231,9 +293,9 @@ impl Session {
             }
             ("command", arguments) => self.ready(&command::describe(arguments)),
             ("info", arguments) => {
-                let section =
-                    arguments.first().map(|section| String::from_utf8_lossy(section).to_ascii_lowercase());
-                self.ask(Request::Info(section), Manner::Plain);
+                let section = |word: &&[u8]| String::from_utf8_lossy(word).to_ascii_lowercase();
+                let sections = arguments.iter().map(section).collect();
+                self.ask(command.name, Request::Info(sections), Manner::Plain);
             }
             ("script", arguments) => {
                 let reply = self.script(arguments);
@@ -242,23 +304,27 @@ impl Session {
             ("eval", [text, rest @ ..]) => {
                 let sum = Sum::of(text);
                 self.options.scripts.load(sum);
-                self.call_script(sum, rest);
+                self.call_script(command.name, sum, rest);
             }
             ("evalsha", [sum, rest @ ..]) => match Sum::parse(sum) {
-                Some(sum) => self.call_script(sum, rest),
+                Some(sum) => self.call_script(command.name, sum, rest),
                 None => self.ready(&no_script()),
             },
             ("hget" | "hgetall" | "hlen" | "lrange" | "llen", [key, rest @ ..]) => {
-                self.ask_or_tell(pool::read(command.name, key, rest), Manner::Plain);
+                let asked = pool::read(&mut self.names, command.name, key, rest);
+                self.ask_or_tell(command.name, asked);
             }
-            (name, arguments) => self.ask_or_tell(pool::plain(name, arguments), Manner::Plain),
+            (name, arguments) => {
+                let asked = pool::plain(&mut self.names, name, arguments);
+                self.ask_or_tell(name, asked);
+            }
         }
     }
 
-    fn auth(&mut self, arguments: &[Bytes]) {
+    fn auth(&mut self, arguments: &[&[u8]]) {
         let (name, password) = match arguments {
-            [password] => (Bytes::from_static(b"default"), password.clone()),
-            [name, password] => (name.clone(), password.clone()),
+            [password] => (Bytes::from_static(b"default"), Bytes::copy_from_slice(password)),
+            [name, password] => (Bytes::copy_from_slice(name), Bytes::copy_from_slice(password)),
             _ => return self.ready(&Reply::error("ERR syntax error")),
         };
         if !self.options.accounts && arguments.len() == 1 {
@@ -270,7 +336,7 @@ impl Session {
         self.judge(name, password, None);
     }
 
-    fn hello(&mut self, arguments: &[Bytes]) {
+    fn hello(&mut self, arguments: &[&[u8]]) {
         match Hello::parse(arguments) {
             Err(error) => self.ready(&error),
             Ok(mut hello) => match hello.account.take() {
@@ -310,7 +376,7 @@ impl Session {
         self.ready(&Reply::Status("RESET".into()));
     }
 
-    fn script(&self, arguments: &[Bytes]) -> Reply {
+    fn script(&self, arguments: &[&[u8]]) -> Reply {
         let scripts = &self.options.scripts;
         let Some((what, rest)) = arguments.split_first() else { return arity("script") };
         match (what.to_ascii_lowercase().as_slice(), rest) {
@@ -320,7 +386,7 @@ impl Session {
                 Reply::text(&sum.to_string())
             }
             (b"exists", sums @ [_, ..]) => {
-                let there = |sum: &Bytes| {
+                let there = |sum: &&[u8]| {
                     Sum::parse(sum).is_some_and(|sum| scripts.standing(sum) != Standing::Unknown)
                 };
                 Reply::Array(sums.iter().map(|sum| Reply::Integer(i64::from(there(sum)))).collect())
@@ -337,27 +403,29 @@ impl Session {
     }
 
     /// `numkeys key… argument…`, behind the script or its sum.
-    fn call_script(&mut self, sum: Sum, words: &[Bytes]) {
+    fn call_script(&mut self, command: &'static str, sum: Sum, words: &[&[u8]]) {
         match self.options.scripts.standing(sum) {
             Standing::Unknown => self.ready(&no_script()),
             Standing::Loaded => self.ready(&Reply::error(format!(
                 "ERR no Lua is run here, and the script {sum} is not among those that stand for number pools"
             ))),
-            Standing::Mapped => self.ask_or_tell(script_request(words), Manner::Script),
+            Standing::Mapped => {
+                let asked = script_request(&mut self.names, words);
+                self.ask_or_tell(command, asked);
+            }
         }
     }
 
-    fn ask_or_tell(&mut self, request: Result<Request, Reply>, manner: Manner) {
-        match request {
-            Ok(request) => self.ask(request, manner),
+    fn ask_or_tell(&mut self, command: &'static str, asked: Asked) {
+        match asked {
+            Ok((request, manner)) => self.ask(command, request, manner),
             Err(reply) => self.ready(&reply),
         }
     }
 
-    fn ask(&mut self, request: Request, manner: Manner) {
-        let call = matches!(request, Request::Pool { operation: Operation::Call(_), .. });
-        let ticket = self.push(Slot::Waiting { three: self.three, manner, call });
-        self.events.push_back(Event::Request { ticket, request });
+    fn ask(&mut self, command: &'static str, request: Request, manner: Manner) {
+        let ticket = self.push(Slot::Waiting { three: self.three, manner });
+        self.events.push_back(Event::Request { ticket, command, request });
     }
 
     /// Answers at once, in its turn.
@@ -374,7 +442,6 @@ impl Session {
 
     fn close(&mut self) {
         self.state = State::Closing;
-        self.input.clear();
     }
 
     fn push(&mut self, slot: Slot) -> Ticket {
@@ -399,7 +466,7 @@ impl Session {
     }
 }
 
-fn script_request(words: &[Bytes]) -> Result<Request, Reply> {
+fn script_request(names: &mut Names, words: &[&[u8]]) -> Asked {
     let (count, words) = words.split_first().ok_or_else(|| Reply::error("ERR syntax error"))?;
     let count: i64 = std::str::from_utf8(count)
         .ok()
@@ -410,7 +477,7 @@ fn script_request(words: &[Bytes]) -> Result<Request, Reply> {
         .split_at_checked(count)
         .ok_or_else(|| Reply::error("ERR Number of keys can't be greater than number of args"))?;
     match keys {
-        [key] => pool::script(key, arguments),
+        [key] => pool::script(names, key, arguments),
         _ => Err(Reply::error("ERR the script takes one key, the pool")),
     }
 }

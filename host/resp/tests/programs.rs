@@ -4,8 +4,9 @@
 
 mod client;
 
-use client::{Client, SUM, command};
-use resp::{Operation, Outcome, Reply, Request};
+use client::{Client, SUM, command, given, number, pool};
+use model::PoolOperation;
+use resp::Request;
 
 /// Sends each line of words and looks at how its answer begins.
 fn exchange(client: &mut Client, lines: &[(&str, &str)]) {
@@ -21,10 +22,10 @@ fn redis_cli_asks_for_the_documents_of_commands() {
     let mut client = Client::mapped();
     exchange(
         &mut client,
-        &[("COMMAND DOCS", "*54\r\n"), ("PING", "+PONG\r\n"), ("GET x", "-ERR unknown command 'GET', with ")],
+        &[("COMMAND DOCS", "*58\r\n"), ("PING", "+PONG\r\n"), ("GET x", "-ERR unknown command 'GET', with ")],
     );
     let mut client = Client::mapped();
-    exchange(&mut client, &[("HELLO 3", "%7\r\n$6\r\nserver\r\n"), ("COMMAND DOCS", "%27\r\n")]);
+    exchange(&mut client, &[("HELLO 3", "%7\r\n$6\r\nserver\r\n"), ("COMMAND DOCS", "%29\r\n")]);
 }
 
 #[test]
@@ -60,7 +61,8 @@ fn python_loads_a_script_that_is_not_known() {
     assert_eq!(client.read(), "$40\r\n156d7b452138ffa8a5997f412b13048442722a5a\r\n");
     client.session.receive(&command(&call));
     let asked = client.request().1;
-    assert_eq!(asked, Request::Pool { pool: "pool".into(), operation: Operation::Reg("55".into()) });
+    let operation = PoolOperation::Reg { number: number("55") };
+    assert_eq!(asked, Request::Operation { pool: pool("pool"), operation });
 }
 
 #[test]
@@ -76,9 +78,10 @@ fn redis_benchmark_asks_for_settings_and_then_calls_in_heaps() {
     client.session.receive(b"PING\r\n");
     assert_eq!(client.read(), "+PONG\r\n");
     client.session.receive(&command(&["EVALSHA", SUM, "1", "{pool}", "call"]).repeat(16));
-    for _ in 0..16 {
-        let (ticket, _) = client.request();
-        client.session.answer(ticket, Reply::Pool(Outcome::Number("123456".into())));
+    let first = client.request().0;
+    for after in 1..16 {
+        assert_eq!(client.request().0, first.after(after));
     }
+    client.session.answer_all(first, vec![given("123456", 1); 16]);
     assert_eq!(client.read(), "$6\r\n123456\r\n".repeat(16));
 }

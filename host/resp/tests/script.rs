@@ -3,35 +3,53 @@
 
 mod client;
 
-use client::{Client, SUM, command};
-use resp::{Call, Operation, Outcome, Reply, Request};
+use client::{Client, SUM, command, given, number};
+use model::{NumberState, PoolCall, PoolOperation, PoolOutcome, PoolRefusal};
+use resp::{Reply, Request};
+use std::time::Duration;
 
-fn pool(operation: Operation) -> Request {
-    Request::Pool { pool: "sales".into(), operation }
+fn pool(operation: PoolOperation) -> Request {
+    Request::Operation { pool: client::pool("sales"), operation }
+}
+
+fn done(state: Option<NumberState>) -> Reply {
+    Reply::Outcome(PoolOutcome::Done(state))
+}
+
+fn refused(why: PoolRefusal) -> Reply {
+    Reply::Outcome(PoolOutcome::Refused(why))
 }
 
 #[test]
 fn every_event_is_asked_and_returns_what_the_script_did() {
-    let number = || "123456".to_owned();
-    let failed = || Outcome::Failed("it is not in the pool".into());
-    let none = || Outcome::NoNumber { why: "all busy".into(), next_ms: Some(5) };
-    let named = Call { number: Some(number()), ..Call::default() };
+    let number = number("123456");
+    let failed = || refused(PoolRefusal::NotInPool);
+    let busy = || refused(PoolRefusal::AllBusy { left: Some(Duration::from_millis(5)) });
+    let named = || PoolOperation::Call(PoolCall { number: Some(number), ..PoolCall::default() });
+    let any = || PoolOperation::Call(PoolCall::default());
+    let hangup = || PoolOperation::Hangup { number, ticket: None };
     let table = [
-        (vec!["add", "123456"], Operation::Add(number()), Outcome::Done, ":1\r\n"),
-        (vec!["add", "123456"], Operation::Add(number()), failed(), ":0\r\n"),
-        (vec!["del", "123456"], Operation::Del(number()), Outcome::Done, ":1\r\n"),
-        (vec!["reg", "123456"], Operation::Reg(number()), failed(), ":0\r\n"),
-        (vec!["unreg", "123456"], Operation::Unreg(number()), Outcome::Done, ":1\r\n"),
-        (vec!["hangup", "123456"], Operation::Hangup(number()), failed(), ":0\r\n"),
-        (vec!["call"], Operation::Call(Call::default()), Outcome::Number(number()), "$6\r\n123456\r\n"),
-        (vec!["CALL"], Operation::Call(Call::default()), none(), "$-1\r\n"),
         (
-            vec!["call", "123456"],
-            Operation::Call(named.clone()),
-            Outcome::Number(number()),
-            "$6\r\n123456\r\n",
+            vec!["add", "123456"],
+            PoolOperation::Add { number, weight: 1 },
+            done(Some(NumberState::IdleDown)),
+            ":1\r\n",
         ),
-        (vec!["call", "123456"], Operation::Call(named), failed(), "$-1\r\n"),
+        (vec!["add", "123456"], PoolOperation::Add { number, weight: 1 }, failed(), ":0\r\n"),
+        (vec!["del", "123456"], PoolOperation::Del { number }, done(None), ":1\r\n"),
+        (vec!["reg", "123456"], PoolOperation::Reg { number }, failed(), ":0\r\n"),
+        (
+            vec!["unreg", "123456"],
+            PoolOperation::Unreg { number },
+            done(Some(NumberState::BusyDown)),
+            ":1\r\n",
+        ),
+        (vec!["hangup", "123456"], hangup(), refused(PoolRefusal::WrongState(NumberState::IdleUp)), ":0\r\n"),
+        (vec!["call"], any(), given("123456", 9), "$6\r\n123456\r\n"),
+        (vec!["CALL"], any(), busy(), "$-1\r\n"),
+        (vec!["call", "123456"], named(), given("123456", 9), "$6\r\n123456\r\n"),
+        (vec!["call", "123456"], named(), refused(PoolRefusal::WrongState(NumberState::BusyUp)), "$-1\r\n"),
+        (vec!["call", "123456"], named(), failed(), "$-1\r\n"),
     ];
     for key in ["{sales}", "sales"] {
         for (arguments, operation, outcome, returned) in &table {
@@ -42,10 +60,19 @@ fn every_event_is_asked_and_returns_what_the_script_did() {
             let (ticket, request) = client.request();
             assert_eq!(request, pool(operation.clone()));
             assert_eq!(client.read(), "");
-            client.session.answer(ticket, Reply::Pool(outcome.clone()));
+            client.session.answer(ticket, outcome);
             assert_eq!(client.read(), *returned, "{arguments:?}");
         }
     }
+}
+
+#[test]
+fn what_the_older_script_could_not_meet_is_an_error() {
+    let mut client = Client::mapped();
+    client.session.receive(&command(&["EVALSHA", SUM, "1", "{sales}", "add", "1"]));
+    let (ticket, _) = client.request();
+    client.session.answer(ticket, &refused(PoolRefusal::Full));
+    assert!(client.read().starts_with("-FAIL the appliance has as many numbers"));
 }
 
 #[test]
@@ -70,7 +97,7 @@ fn a_loaded_script_is_mapped_only_if_the_owner_says_so() {
         assert_eq!(client.read(), "*3\r\n:1\r\n:1\r\n:0\r\n");
         client.session.receive(&command(&["EVALSHA", sum, "1", "{sales}", "call"]));
         if any {
-            assert_eq!(client.request().1, pool(Operation::Call(Call::default())));
+            assert_eq!(client.request().1, pool(PoolOperation::Call(PoolCall::default())));
         } else {
             assert!(client.read().starts_with("-ERR no Lua is run here"));
         }

@@ -3,13 +3,15 @@
 
 mod client;
 
-use client::{Client, SUM, command};
+use client::{Client, SUM, command, given, number, pool};
+use model::{NumberState, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolTicket, Strategy as Choice};
 use proptest::prelude::*;
 use redis_protocol::resp3::{
     decode::complete::decode,
     types::{FrameKind, OwnedFrame, Resp3Frame},
 };
-use resp::{Call, Event, Limits, Operation, Outcome, Read, Reply, Request, Ticket};
+use resp::{Event, Limits, Read, Reply, Request, Ticket};
+use std::time::Duration;
 
 fn told(words: &[&str]) -> String {
     let mut client = Client::mapped();
@@ -37,7 +39,7 @@ fn small_talk() {
     assert_eq!(told(&["CLIENT", "GETNAME"]), "$-1\r\n");
     assert_eq!(told(&["CLIENT", "SETINFO", "LIB-NAME", "redis-py"]), "+OK\r\n");
     assert_eq!(told(&["CLIENT", "ID"]), ":7\r\n");
-    assert_eq!(told(&["COMMAND", "COUNT"]), ":27\r\n");
+    assert_eq!(told(&["COMMAND", "COUNT"]), ":29\r\n");
     assert_eq!(told(&["COMMAND", "INFO", "nothing"]), "*1\r\n$-1\r\n");
 }
 
@@ -62,26 +64,66 @@ fn mistakes_are_told_in_the_words_of_redis() {
 
 #[test]
 fn plain_commands_become_requests() {
-    let number = || "123".to_owned();
-    let pool = |operation| Request::Pool { pool: "p".into(), operation };
-    let read = |read| Request::Read { pool: "p".into(), read };
-    assert_eq!(asked(&["pool.add", "p", "123"]), pool(Operation::Add(number())));
-    assert_eq!(asked(&["POOL.HANGUP", "{p}", "123"]), pool(Operation::Hangup(number())));
+    let number = number("123");
+    let asks = |operation| Request::Operation { pool: pool("p"), operation };
+    let read = |read| Request::Read { pool: pool("p"), read };
+    let hangup = |ticket| asks(PoolOperation::Hangup { number, ticket });
+    let renew = |lease, ticket| asks(PoolOperation::Renew { number, ticket, lease });
+    let ms = |ms| Some(Duration::from_millis(ms));
+    let ticket = Some(PoolTicket(7));
+    assert_eq!(asked(&["pool.add", "p", "123"]), asks(PoolOperation::Add { number, weight: 1 }));
     assert_eq!(
-        asked(&["POOL.RENEW", "p", "123", "500"]),
-        pool(Operation::Renew { number: number(), lease_ms: 500 })
+        asked(&["pool.add", "p", "123", "WEIGHT", "16"]),
+        asks(PoolOperation::Add { number, weight: 16 })
     );
-    let call = Call { lease_ms: Some(9), holder: Some("me".into()), ..Call::default() };
-    assert_eq!(asked(&["POOL.CALL", "p", "LEASE", "9", "holder", "me"]), pool(Operation::Call(call.clone())));
-    let call = Call { number: Some(number()), ..call };
-    assert_eq!(asked(&["POOL.CALL", "p", "123", "LEASE", "9", "holder", "me"]), pool(Operation::Call(call)));
+    assert_eq!(asked(&["POOL.REG", "p", "123"]), asks(PoolOperation::Reg { number }));
+    assert_eq!(asked(&["POOL.UNREG", "p", "123"]), asks(PoolOperation::Unreg { number }));
+    assert_eq!(asked(&["POOL.HANGUP", "{p}", "123"]), hangup(None));
+    assert_eq!(asked(&["POOL.HANGUP", "{p}", "123", "TICKET", "7"]), hangup(ticket));
+    assert_eq!(asked(&["POOL.RENEW", "p", "123", "500"]), renew(ms(500), None));
+    assert_eq!(asked(&["POOL.RENEW", "p", "123", "PERSIST", "TICKET", "7"]), renew(None, ticket));
+    let call = PoolCall { lease: ms(9), holder: "me".into(), ..PoolCall::default() };
+    let words = ["POOL.CALL", "p", "LEASE", "9", "holder", "me"];
+    assert_eq!(asked(&words), asks(PoolOperation::Call(call.clone())));
+    let call = PoolCall { number: Some(number), callee: "+4930".into(), ..call };
+    let words = ["POOL.CALL", "p", "123", "LEASE", "9", "TICKET", "holder", "me", "CALLEE", "+4930"];
+    assert_eq!(asked(&words), asks(PoolOperation::Call(call)));
     assert_eq!(asked(&["POOL.LIST"]), Request::Pools);
     assert_eq!(asked(&["POOL.SHOW", "p"]), read(Read::Show(None)));
-    assert_eq!(asked(&["HGET", "{p}:numstate", "123"]), read(Read::State(number())));
+    assert_eq!(asked(&["POOL.SHOW", "p", "123"]), read(Read::Show(Some(number))));
+    assert_eq!(asked(&["HGET", "{p}:numstate", "123"]), read(Read::State(number)));
     assert_eq!(asked(&["HGETALL", "{p}:numstate"]), read(Read::States));
     assert_eq!(asked(&["HLEN", "{p}:numstate"]), read(Read::Count));
     assert_eq!(asked(&["LRANGE", "{p}:idle:up", "0", "-1"]), read(Read::Idle { start: 0, stop: -1 }));
     assert_eq!(asked(&["LLEN", "{p}:idle:up"]), read(Read::IdleCount));
+    assert_eq!(asked(&["INFO", "Server", "clients"]), Request::Info(vec!["server".into(), "clients".into()]));
+    let create = |strategy, quarantine| Request::Create { pool: pool("p"), strategy, quarantine };
+    assert_eq!(asked(&["POOL.CREATE", "p"]), create(None, None));
+    let words = ["POOL.CREATE", "p", "quarantine", "0", "STRATEGY", "Sticky"];
+    assert_eq!(asked(&words), create(Some(Choice::Sticky), ms(0)));
+    let remove = |with_numbers| Request::Remove { pool: pool("p"), with_numbers };
+    assert_eq!(asked(&["POOL.REMOVE", "p"]), remove(false));
+    assert_eq!(asked(&["POOL.REMOVE", "p", "FORCE"]), remove(true));
+}
+
+#[test]
+fn what_is_no_number_no_pool_and_no_option_is_told() {
+    let table: [(&[&str], &str); 10] = [
+        (&["POOL.ADD", "p", "12a"], "-ERR a number has 1 to 16 characters"),
+        (&["POOL.ADD", "p", "1", "WEIGHT", "17"], "-ERR a weight is a number of 1 to 16"),
+        (&["POOL.REG", "p", "1", "WEIGHT", "1"], "-ERR a number has 1 to 16 characters"),
+        (&["POOL.ADD", "a b", "1"], "-ERR \"a b\" cannot be the name of a pool"),
+        (&["POOL.CALL", "p", "LEASE"], "-ERR syntax error"),
+        (&["POOL.CALL", "p", "LEASE", "0"], "-ERR a lease is a positive number"),
+        (&["POOL.CALL", "p", "NUMBER", "1"], "-ERR syntax error"),
+        (&["POOL.HANGUP", "p", "1", "TICKET", "-1"], "-ERR syntax error"),
+        (&["POOL.CREATE", "p", "STRATEGY", "best"], "-ERR \"best\" is no strategy"),
+        (&["POOL.REMOVE", "p", "NOW"], "-ERR syntax error"),
+    ];
+    for (words, error) in table {
+        let told = told(words);
+        assert!(told.starts_with(error), "{words:?}: {told}");
+    }
 }
 
 #[test]
@@ -89,9 +131,64 @@ fn a_plain_call_without_a_number_says_why() {
     let mut client = Client::mapped();
     client.session.receive(&command(&["POOL.CALL", "p"]));
     let (ticket, _) = client.request();
-    let none = Outcome::NoNumber { why: "all 3 numbers are busy".into(), next_ms: Some(1200) };
-    client.session.answer(ticket, Reply::Pool(none));
-    assert_eq!(client.read(), "-NONUMBER all 3 numbers are busy; the next lease ends in 1200 ms\r\n");
+    let none = PoolRefusal::AllBusy { left: Some(Duration::from_millis(1200)) };
+    client.session.answer(ticket, &Reply::Outcome(PoolOutcome::Refused(none)));
+    assert_eq!(
+        client.read(),
+        "-NONUMBER all numbers of the pool that are up are busy; the next one is to be had in 1200 ms\r\n"
+    );
+}
+
+#[test]
+fn a_ticket_comes_with_the_number_where_it_is_wanted() {
+    let mut client = Client::mapped();
+    client.session.receive(&[command(&["POOL.CALL", "p"]), command(&["POOL.CALL", "p", "TICKET"])].concat());
+    let first = client.request().0;
+    client.session.answer_all(first, [given("123", 7), given("124", 8)]);
+    assert_eq!(client.read(), "$3\r\n123\r\n*2\r\n$3\r\n124\r\n:8\r\n");
+}
+
+#[test]
+fn several_numbers_are_asked_in_one_piece_and_counted() {
+    let mut client = Client::mapped();
+    let (done, full) =
+        (PoolOutcome::Done(Some(NumberState::IdleDown)), PoolOutcome::Refused(PoolRefusal::Full));
+    let table = [
+        (vec![done, done], ":2\r\n"),
+        (
+            vec![done, full],
+            "-FAIL 1 of 2 are done; of the others, the appliance has as many numbers in its pools as it \
+                            takes: raise `most-numbers`\r\n",
+        ),
+    ];
+    for (outcomes, told) in table {
+        client.session.receive(&command(&["POOL.ADD", "{p}", "1", "2", "WEIGHT", "3"]));
+        let (ticket, request) = client.request();
+        let operations =
+            ["1", "2"].map(|text| PoolOperation::Add { number: number(text), weight: 3 }).to_vec();
+        assert_eq!(request, Request::Operations { pool: pool("p"), operations });
+        client.session.answer(ticket, &Reply::Outcomes(outcomes));
+        assert_eq!(client.read(), told);
+    }
+}
+
+#[test]
+fn long_answers_have_the_shape_of_the_protocol() {
+    let states =
+        Reply::States(vec![(number("1"), NumberState::IdleUp), (number("22"), NumberState::BusyDown)]);
+    let pairs = "$1\r\n1\r\n$7\r\nidle+up\r\n$2\r\n22\r\n$9\r\nbusy+down\r\n";
+    for (hello, head) in [("2", "*4\r\n"), ("3", "%2\r\n")] {
+        let mut client = Client::mapped();
+        client.session.receive(&[command(&["HELLO", hello]), command(&["HGETALL", "{p}:numstate"])].concat());
+        client.read();
+        let ticket = client.request().0;
+        client.session.answer(ticket, &states);
+        assert_eq!(client.read(), format!("{head}{pairs}"));
+        client.session.receive(&command(&["LRANGE", "{p}:idle:up", "0", "5"]));
+        let ticket = client.request().0;
+        client.session.answer(ticket, &Reply::Numbers(vec![number("+1"), number("*2#")]));
+        assert_eq!(client.read(), "*2\r\n$2\r\n+1\r\n$3\r\n*2#\r\n");
+    }
 }
 
 #[test]
@@ -119,9 +216,9 @@ fn nobody_asks_before_saying_who_they_are() {
     let Some(Event::Authenticate { ticket, .. }) = client.session.poll_event() else { panic!("no password") };
     assert_eq!(client.session.poll_event(), None);
     client.session.judged(ticket, true);
-    let greeting = client.session.transmit();
+    let greeting = client.octets();
     assert_eq!(decode(&greeting).unwrap().unwrap().0.kind(), FrameKind::Map);
-    assert!(matches!(client.request().1, Request::Pool { .. }));
+    assert!(matches!(client.request().1, Request::Operation { .. }));
     client.session.receive(&command(&["RESET"]));
     assert_eq!(client.session.poll_event(), Some(Event::Forgotten));
 }
@@ -132,14 +229,14 @@ fn a_newer_client_gets_newer_shapes() {
     client.session.receive(&command(&["HELLO", "3"]));
     client.read();
     client.session.receive(&command(&["COMMAND", "DOCS"]));
-    let docs = client.session.transmit();
+    let docs = client.octets();
     let (frame, octets) = decode(&docs).unwrap().unwrap();
     assert_eq!(octets, docs.len());
     let OwnedFrame::Map { data, .. } = frame else { panic!("no map") };
-    assert_eq!(data.len(), 27);
+    assert_eq!(data.len(), 29);
     client.session.receive(&command(&["EVALSHA", SUM, "1", "p", "call"]));
     let (ticket, _) = client.request();
-    client.session.answer(ticket, Reply::Pool(Outcome::NoNumber { why: String::new(), next_ms: None }));
+    client.session.answer(ticket, &Reply::Outcome(PoolOutcome::Refused(PoolRefusal::Empty)));
     assert_eq!(client.read(), "_\r\n");
 }
 
@@ -186,14 +283,14 @@ fn no_more_is_read_than_may_wait() {
     let (first, second) = (client.request().0, client.request().0);
     assert_eq!(client.session.poll_event(), None);
     assert!(!client.session.wants_bytes());
-    client.session.answer(second, Reply::Integer(2));
+    client.session.answer(second, &Reply::Integer(2));
     assert_eq!(client.read(), "");
-    client.session.answer(first, Reply::Integer(1));
+    client.session.answer(first, &Reply::Integer(1));
     assert_eq!(client.read(), ":1\r\n:2\r\n");
     assert!(client.session.wants_bytes());
     client.request();
     // A ticket that is answered already.
-    client.session.answer(first, Reply::Integer(1));
+    client.session.answer(first, &Reply::Integer(1));
     assert_eq!(client.read(), "");
 }
 
@@ -205,7 +302,7 @@ fn answers_that_wait_behind_another_count_as_unsent() {
     client.session.receive(&[command(&["POOL.LIST"]), command(&["ECHO", &long]).repeat(3)].concat());
     assert!(!client.session.wants_bytes());
     let (ticket, _) = client.request();
-    client.session.answer(ticket, Reply::Array(Vec::new()));
+    client.session.answer(ticket, &Reply::Array(Vec::new()));
     // The third was not looked at while two of them waited.
     assert_eq!(client.read().matches(&long).count(), 2);
     assert_eq!(client.read().matches(&long).count(), 1);
@@ -218,7 +315,7 @@ fn what_was_asked_before_quit_is_answered() {
     client.session.receive(&[command(&["POOL.LIST"]), command(&["QUIT"]), command(&["PING"])].concat());
     let (ticket, _) = client.request();
     assert!(!client.session.is_over());
-    client.session.answer(ticket, Reply::Array(Vec::new()));
+    client.session.answer(ticket, &Reply::Array(Vec::new()));
     assert_eq!(client.read(), "*0\r\n+OK\r\n");
     assert!(client.session.is_over());
 }
@@ -235,7 +332,7 @@ fn talk(octets: &[u8], cuts: &[usize]) -> (Vec<Request>, Vec<u8>, bool) {
         let mut open: Vec<(Ticket, i64)> = Vec::new();
         while let Some(event) = client.session.poll_event() {
             match event {
-                Event::Request { ticket, request } => {
+                Event::Request { ticket, request, .. } => {
                     requests.push(request);
                     open.push((ticket, i64::try_from(requests.len()).unwrap()));
                 }
@@ -244,9 +341,9 @@ fn talk(octets: &[u8], cuts: &[usize]) -> (Vec<Request>, Vec<u8>, bool) {
             }
         }
         for (ticket, number) in open.into_iter().rev() {
-            client.session.answer(ticket, Reply::Integer(number));
+            client.session.answer(ticket, &Reply::Integer(number));
         }
-        out.extend(client.session.transmit());
+        out.extend(client.octets());
     }
     (requests, out, client.session.is_over())
 }
@@ -282,7 +379,7 @@ proptest! {
         let tickets: Vec<_> = order.iter().map(|_| client.request().0).collect();
         let mut out = String::new();
         for &at in &order {
-            client.session.answer(tickets[at], Reply::Integer(i64::try_from(at).unwrap()));
+            client.session.answer(tickets[at], &Reply::Integer(i64::try_from(at).unwrap()));
             out += &client.read();
         }
         let expected: String = (0..order.len()).map(|at| format!(":{at}\r\n")).collect();

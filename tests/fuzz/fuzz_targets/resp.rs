@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use resp::{Event, Limits, Options, Outcome, Reply, Scripts, Session, Sum};
+use model::{NumberState, PoolNumber, PoolOutcome, PoolRefusal, PoolTicket};
+use resp::{Event, Limits, Options, Reply, Scripts, Session, Sum};
 
 #[derive(Debug, Arbitrary)]
 enum Step<'a> {
@@ -18,17 +19,20 @@ enum Step<'a> {
         outcome: u8,
     },
     Judge(bool),
-    Transmit,
+    /// So many of the octets that wait are written.
+    Written(u16),
 }
 
 fn reply(outcome: u8) -> Reply {
-    match outcome % 6 {
-        0 => Reply::Pool(Outcome::Done),
-        1 => Reply::Pool(Outcome::Number("123".into())),
-        2 => Reply::Pool(Outcome::Failed("no\r\n".into())),
-        3 => Reply::Pool(Outcome::NoNumber { why: "busy".into(), next_ms: Some(1) }),
+    let number = PoolNumber::from_octets(0x4560_0000_0000_0000_u64.to_be_bytes()).unwrap();
+    match outcome % 7 {
+        0 => Reply::Outcome(PoolOutcome::Done(None)),
+        1 => Reply::Outcome(PoolOutcome::Given { number, ticket: PoolTicket(u64::MAX) }),
+        2 => Reply::Outcome(PoolOutcome::Refused(PoolRefusal::Full)),
+        3 => Reply::Outcomes(vec![PoolOutcome::Done(None), PoolOutcome::Refused(PoolRefusal::Empty)]),
         4 => Reply::Map(vec![(Reply::Null, Reply::Prose("x".into()))]),
-        _ => Reply::Array(vec![Reply::Integer(-1)]),
+        5 => Reply::States(vec![(number, NumberState::IdleUp)]),
+        _ => Reply::Array(vec![Reply::Integer(-1), Reply::Numbers(vec![number])]),
     }
 }
 
@@ -53,16 +57,15 @@ fuzz_target!(|octets: &[u8]| {
             }
             Step::Answer { which, outcome } if !open.is_empty() => {
                 let at = usize::from(which) % open.len();
-                session.answer(open.swap_remove(at), reply(outcome));
+                session.answer(open.swap_remove(at), &reply(outcome));
             }
             Step::Judge(right) => {
                 if let Some(ticket) = judging.take() {
                     session.judged(ticket, right);
                 }
             }
-            Step::Answer { .. } | Step::Transmit => {
-                session.transmit();
-            }
+            Step::Written(octets) => session.written(usize::from(octets).min(session.output().len())),
+            Step::Answer { .. } => {}
         }
         while let Some(event) = session.poll_event() {
             match event {

@@ -3,12 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::MessageId;
+use model::{MessageId, PoolId};
 use std::fmt::Debug;
 use store::RecordError;
 use store::ledger::{decode_key, decode_parked, encode_key, encode_parked};
 use store::money::{
     decode_balance, decode_operation, decode_settlement, encode_balance, encode_operation, encode_settlement,
+};
+use store::pools::{
+    decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool,
 };
 use store::record::{
     Decoder, decode_final, decode_handed, decode_progress, encode_final, encode_handed, encode_message,
@@ -34,7 +37,7 @@ fn again<T: PartialEq + Debug>(
 
 fuzz_target!(|input: &[u8]| {
     let Some((&table, octets)) = input.split_first() else { return };
-    match table % 9 {
+    match table % 12 {
         0 => {
             // In `finished`, another record follows: where the first one ends counts.
             let whole = |octets: &[u8]| Decoder::new().message(ID, octets);
@@ -57,6 +60,9 @@ fuzz_target!(|input: &[u8]| {
         5 => again(octets, |octets| decode_parked(7, octets), encode_parked),
         6 => again(octets, decode_balance, encode_balance),
         7 => again(octets, |octets| decode_operation(7, octets), encode_operation),
-        _ => again(octets, |octets| decode_settlement(7, octets), encode_settlement),
+        8 => again(octets, |octets| decode_settlement(7, octets), encode_settlement),
+        9 => again(octets, |octets| decode_pool(PoolId(7), octets), encode_pool),
+        10 => again(octets, decode_number, encode_number),
+        _ => again(octets, decode_journal, |out, (serial, entries)| encode_journal(out, *serial, entries)),
     }
 });

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use resp::{Event, Limits, Options, Request, Scripts, Session, Sum, Ticket};
+use model::{PoolName, PoolNumber, PoolOutcome, PoolTicket};
+use resp::{Event, Limits, Options, Reply, Request, Scripts, Session, Sum, Ticket};
 
 /// A configured sum.
 pub const SUM: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -29,14 +30,33 @@ impl Client {
 
     pub fn request(&mut self) -> (Ticket, Request) {
         match self.session.poll_event() {
-            Some(Event::Request { ticket, request }) => (ticket, request),
+            Some(Event::Request { ticket, request, .. }) => (ticket, request),
             other => panic!("no request but {other:?}"),
         }
     }
 
     pub fn read(&mut self) -> String {
-        String::from_utf8(self.session.transmit().to_vec()).unwrap()
+        String::from_utf8(self.octets()).unwrap()
     }
+
+    pub fn octets(&mut self) -> Vec<u8> {
+        let octets = self.session.output().to_vec();
+        self.session.written(octets.len());
+        octets
+    }
+}
+
+pub fn number(text: &str) -> PoolNumber {
+    text.parse().unwrap()
+}
+
+pub fn pool(name: &str) -> PoolName {
+    name.parse().unwrap()
+}
+
+/// A number is given.
+pub fn given(text: &str, ticket: u64) -> Reply {
+    Reply::Outcome(PoolOutcome::Given { number: number(text), ticket: PoolTicket(ticket) })
 }
 
 pub fn command(words: &[&str]) -> Vec<u8> {
