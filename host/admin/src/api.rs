@@ -1,5 +1,6 @@
 use crate::ledger::Ledger;
 use crate::plugins::Plugins;
+use crate::pools::Pools;
 use crate::problem::{Kind, Problem};
 use crate::token::Token;
 use crate::view;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What stands behind the API. Its methods may wait; they are called off the network's threads.
-pub trait Appliance: Plugins + Ledger {
+pub trait Appliance: Plugins + Ledger + Pools {
     /// Whether traffic is taken.
     fn ready(&self) -> bool;
     /// The appliance as a whole.
@@ -131,6 +132,7 @@ pub fn router(appliance: Shared, token: Token) -> Router {
         .route("/metrics", get(metrics))
         .merge(crate::plugins::routes())
         .merge(crate::ledger::routes())
+        .merge(crate::pools::routes())
         .route_layer(middleware::from_fn_with_state(token, guard));
     Router::new()
         .route("/v1/health", get(|| async { Json(serde_json::json!({ "status": "ok" })) }))

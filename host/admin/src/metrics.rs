@@ -158,6 +158,16 @@ metrics! {
     Counter UNPAID = "switchyard_submissions_unpaid_total" [];
     /// Ends of charges that the biller has not taken yet.
     Gauge UNSETTLED = "switchyard_ledger_unsettled" [];
+    /// Numbers of number pools, by pool and state; of the first 1,000 pools by name.
+    Gauge POOL_NUMBERS = "switchyard_pool_numbers" ["pool", "state"];
+    /// Numbers of number pools that are to be had, by pool; of the first 1,000 pools by name.
+    Gauge POOL_READY = "switchyard_pool_ready_numbers" ["pool"];
+    /// Calls for a number of a pool, by pool and result: given, none; of the first 1,000 pools by name.
+    Counter POOL_CALLS = "switchyard_pool_calls_total" ["pool", "result"];
+    /// Leases of numbers that ended by themselves, by pool; of the first 1,000 pools by name.
+    Counter POOL_LAPSED = "switchyard_pool_leases_lapsed_total" ["pool"];
+    /// Number pools.
+    Gauge POOLS = "switchyard_pools" [];
     /// Rows of the appliance's tables.
     Gauge TABLE_ROWS = "switchyard_table_rows" ["table"];
     /// Free octets on the disk of the data directory.

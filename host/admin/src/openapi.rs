@@ -1,5 +1,7 @@
 //! The API's description of itself.
 
+mod pools;
+
 use serde_json::{Map, Value, json};
 
 /// One operation: method, path, whether it is open to all, summary, the request's body, and the answer's.
@@ -248,12 +250,16 @@ pub fn document() -> Value {
             entry.insert((*method).to_owned(), Value::Object(operation));
         }
     }
+    if let Value::Object(pools) = pools::paths() {
+        paths.extend(pools);
+    }
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Switchyard", "version": env!("CARGO_PKG_VERSION") },
         "security": [{ "token": [] }],
         "paths": paths,
         "components": {
+            "schemas": pools::schemas(),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
             "responses": {
                 "Problem": {
@@ -275,17 +281,49 @@ pub fn document() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::OPERATIONS;
+    use super::document;
+    use serde_json::Value;
 
     #[test]
     fn every_route_is_described_and_every_description_is_a_route() {
-        let source = [include_str!("api.rs"), include_str!("plugins.rs"), include_str!("ledger.rs")].concat();
+        let sources = [
+            include_str!("api.rs"),
+            include_str!("plugins.rs"),
+            include_str!("ledger.rs"),
+            include_str!("pools.rs"),
+        ];
+        let source = sources.concat();
         let mut routes: Vec<&str> =
             source.split(".route(").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
-        let mut described: Vec<&str> = OPERATIONS.iter().map(|operation| operation.1).collect();
+        let document = document();
+        let mut described: Vec<&str> =
+            document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
         routes.sort_unstable();
         described.sort_unstable();
-        described.dedup();
         assert_eq!(routes, described);
+    }
+
+    /// All values under a key, however deep.
+    fn all<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.get(key));
+                map.values().for_each(|value| all(value, key, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| all(item, key, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_is_referred_to_is_there() {
+        let document = document();
+        let mut references = Vec::new();
+        all(&document, "$ref", &mut references);
+        assert!(references.len() > 20);
+        for reference in references {
+            let place = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
+            assert!(document.pointer(place.unwrap()).is_some(), "{reference}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use model::NumberState;
 use serde::Serialize;
 
 /// What kind of trouble; decides the HTTP status.
@@ -31,6 +32,31 @@ pub struct Problem {
     pub status: u16,
     /// What exactly, and what would be right.
     pub detail: String,
+    /// The same for programs, where there is more to tell them than the status.
+    #[serde(flatten)]
+    pub reason: Option<Box<Reason>>,
+}
+
+/// Why something was refused, in words that programs go by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reason {
+    /// One of a fixed set of words, such as `all-busy`.
+    pub reason: &'static str,
+    /// The state that stands in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<NumberState>,
+    /// Milliseconds after which it may be otherwise, where time helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Reason {
+    /// Only a word.
+    #[must_use]
+    pub fn of(reason: &'static str) -> Self {
+        Self { reason, state: None, retry_after_ms: None }
+    }
 }
 
 impl Problem {
@@ -46,7 +72,14 @@ impl Problem {
             Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal fault"),
             Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "not available"),
         };
-        Self { title, status: status.as_u16(), detail: detail.into() }
+        Self { title, status: status.as_u16(), detail: detail.into(), reason: None }
+    }
+
+    /// The same, with a reason that programs understand.
+    #[must_use]
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.reason = Some(Box::new(reason));
+        self
     }
 }
 

@@ -61,14 +61,45 @@ impl Desk {
         patience: Duration,
         event: impl FnOnce(ReplyTo) -> Event,
     ) -> Result<Answer, NoAnswer> {
-        let token = self.next.fetch_add(1, Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        self.waiting.lock().insert(token, sender);
-        core.push(vec![event(ReplyTo { link: self.link, token })]);
-        match tokio::time::timeout(patience, receiver).await {
-            Ok(Ok(answer)) => Ok(answer),
+        let mut answers = self.ask_in_turn(core, patience, |reply| vec![event(reply())]).await?;
+        answers.pop().ok_or(NoAnswer)
+    }
+
+    /// Asks several things in one piece: nothing that others want is done in between. `events` calls what it is given once
+    /// for each event. The answers come in the events' order.
+    ///
+    /// # Errors
+    /// When not all of them come within `patience`, or the desk is closed.
+    pub async fn ask_in_turn(
+        &self,
+        core: &dyn Core,
+        patience: Duration,
+        events: impl FnOnce(&mut dyn FnMut() -> ReplyTo) -> Vec<Event>,
+    ) -> Result<Vec<Answer>, NoAnswer> {
+        let mut asked = Vec::new();
+        let events = events(&mut || {
+            let token = self.next.fetch_add(1, Relaxed);
+            let (sender, receiver) = oneshot::channel();
+            self.waiting.lock().insert(token, sender);
+            asked.push((token, receiver));
+            ReplyTo { link: self.link, token }
+        });
+        core.push(events);
+        let (tokens, receivers): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        let answered = tokio::time::timeout(patience, async {
+            let mut answers = Vec::with_capacity(receivers.len());
+            for receiver in receivers {
+                answers.push(receiver.await.map_err(|_| NoAnswer)?);
+            }
+            Ok::<_, NoAnswer>(answers)
+        });
+        match answered.await {
+            Ok(Ok(answers)) => Ok(answers),
             _ => {
-                self.waiting.lock().remove(&token);
+                let mut waiting = self.waiting.lock();
+                for token in tokens {
+                    waiting.remove(&token);
+                }
                 Err(NoAnswer)
             }
         }

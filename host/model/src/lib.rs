@@ -36,6 +36,6 @@ pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, Pool
 pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
-pub use time::{Moment, Now, Timestamp};
+pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{Final, FinalState, Step, StepKind};
 pub use verdict::{DecidedBy, Hook, Leg, RejectReason, Routed, Verdict};

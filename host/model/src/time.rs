@@ -45,6 +45,22 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Reads a time as people write it: `500ms`, `30s`, `5m`, `1h`, `2d`.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let factor = match unit.trim() {
+        "ms" => 1,
+        "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor).map(Duration::from_millis)
+}
+
 impl Add<Duration> for Moment {
     type Output = Self;
     fn add(self, duration: Duration) -> Self {

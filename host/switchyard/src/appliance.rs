@@ -2,6 +2,7 @@
 
 use crate::archiving::History;
 use crate::core_loop::{self, CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
+use crate::pools::PoolDesk;
 use crate::replays::Replays;
 use crate::routing::HouseRouting;
 use admin::metrics::{self, Page};
@@ -42,6 +43,7 @@ pub(crate) struct Switchyard {
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
     pub(crate) shelf: Arc<capabilities::Shelf>,
     pub(crate) replays: Replays,
+    pub(crate) pools: Arc<PoolDesk>,
     /// Taken while the engine is told who is bound.
     pub(crate) binding: Mutex<()>,
 }
@@ -721,6 +723,7 @@ impl Appliance for Switchyard {
         page.put(&metrics::COMMIT_BYTES, &[], counts.octets.load(Relaxed) as f64);
         page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
         self.write_hook_metrics(&mut page);
+        self.write_pool_metrics(&mut page);
         page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
         page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
         page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);

@@ -6,7 +6,7 @@
 use crate::archiving::{History, receipt_state};
 use crate::questions::Questions;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use doors::{Core, Delivery, Hub};
+use doors::{Core, Delivery, Hub, PoolFeed};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
 use model::{MessageId, Moment, Now, Refusal, Timestamp};
 use shell::Watch;
@@ -136,6 +136,12 @@ pub(crate) fn seed() -> (CoreSeed, CoreHandle) {
     (CoreSeed { receiver, handle: handle.clone() }, handle)
 }
 
+/// Those who see every batch that is written, before anybody is told of it.
+pub(crate) struct Onlookers {
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) pools: Arc<PoolFeed>,
+}
+
 /// Starts the core. `first` is what recovery wants written.
 pub(crate) fn start(
     seed: CoreSeed,
@@ -144,7 +150,7 @@ pub(crate) fn start(
     hub: Arc<Hub>,
     questions: Questions,
     history: Option<History>,
-    watch: Arc<Watch>,
+    onlookers: Onlookers,
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
@@ -155,7 +161,7 @@ pub(crate) fn start(
         hub: hub.clone(),
         reads,
         questions,
-        watch,
+        onlookers,
         input: handle.input.clone(),
         counts: handle.counts.clone(),
     };
@@ -238,7 +244,7 @@ struct Committer {
     hub: Arc<Hub>,
     reads: Sender<Command>,
     questions: Questions,
-    watch: Arc<Watch>,
+    onlookers: Onlookers,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
 }
@@ -261,7 +267,8 @@ impl Committer {
                     Err(error) => fail_stop(&error),
                 }
                 // Before anybody is told: who was told finds what was told.
-                self.watch.observe(&batch);
+                self.onlookers.watch.observe(&batch);
+                self.onlookers.pools.observe(&batch.pools);
             }
             for other in self.hub.dispatch(commands) {
                 if let Some(other) = self.questions.take(other) {

@@ -8,6 +8,7 @@ mod gsm;
 mod ledger;
 mod opt_out;
 mod plugins;
+mod pools;
 mod questions;
 mod reading;
 mod records;

@@ -4,8 +4,9 @@ use crate::appliance::Switchyard;
 use crate::archiving::{Finished, History};
 use crate::config::Config;
 use crate::config::plugins::HookSeed;
-use crate::core_loop::{self, CoreHandle, wall};
+use crate::core_loop::{self, CoreHandle, Onlookers, wall};
 use crate::opt_out::{Listening, OptOut};
+use crate::pools::PoolDesk;
 use crate::questions::Questions;
 use crate::reading::Reading;
 use crate::replays::Replays;
@@ -94,6 +95,10 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         Arc::new(Business::new(options, doors_core.clone(), routing.clone(), links.hub())?)
     };
     let watch = Arc::new(Watch::new(store.clone()));
+    let pools = {
+        let _inside = runtime.enter();
+        Arc::new(PoolDesk::open(core.clone(), &links.hub(), store.clone()))
+    };
     let pump = match &archive {
         Some(archive) => {
             let source = Finished {
@@ -125,6 +130,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         pump: Mutex::new(pump),
         shelf,
         replays: Replays::new(archive.clone()),
+        pools: pools.clone(),
         binding: Mutex::new(()),
     });
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
@@ -135,7 +141,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         links.hub(),
         questions,
         history.clone(),
-        watch.clone(),
+        Onlookers { watch: watch.clone(), pools: pools.feed.clone() },
     )?;
     let keeper = Housekeeper {
         core: core.clone(),
@@ -182,6 +188,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     });
     appliance.ready.store(false, Relaxed);
     appliance.replays.end_all();
+    pools.feed.close();
     core.push_drain();
     let left = runtime.block_on(async {
         let networks = async {
@@ -198,6 +205,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
             tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain), networks, shell);
         left
     });
+    pools.desk.close(&links.hub());
     let pump = appliance.pump.lock().take();
     if let Some(pump) = pump {
         pump.stop();

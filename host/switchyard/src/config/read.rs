@@ -175,7 +175,7 @@ impl<'a> Section<'a> {
 
     pub(crate) fn duration(&self, key: &'static str, default: Duration) -> Duration {
         let Some(text) = self.text(key) else { return default };
-        parse_duration(&text).unwrap_or_else(|| {
+        model::parse_duration(&text).unwrap_or_else(|| {
             self.wrong(
                 key,
                 format!(
@@ -188,7 +188,7 @@ impl<'a> Section<'a> {
 
     pub(crate) fn durations(&self, key: &'static str) -> Option<Vec<Duration>> {
         let texts = self.texts(key)?;
-        let read: Vec<Duration> = texts.iter().filter_map(|text| parse_duration(text)).collect();
+        let read: Vec<Duration> = texts.iter().filter_map(|text| model::parse_duration(text)).collect();
         if read.len() < texts.len() || read.is_empty() {
             self.wrong(key, "must be a list of times such as [\"10s\", \"5m\", \"1h\"]");
             return None;
@@ -331,20 +331,6 @@ fn split_unit(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     Some((number.parse().ok()?, unit.trim()))
-}
-
-/// `500ms`, `30s`, `5m`, `1h`, `2d`.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit) = split_unit(text.trim())?;
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.checked_mul(factor).map(Duration::from_millis)
 }
 
 /// `512`, `64KiB`, `512MiB`, `2GiB`.

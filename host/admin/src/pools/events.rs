@@ -1,0 +1,261 @@
+//! What happens to numbers, one at a time or in a batch.
+
+use super::shown::{NONE, millis};
+use super::{Answer, bad, name, strange};
+use crate::api::Shared;
+use crate::problem::{Kind, Problem, Reason};
+use axum::Json;
+use axum::extract::{Path, State};
+use bytes::Bytes;
+use model::{
+    NumberState, PoolAnswer, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,
+    PoolTicket,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The most events of a batch.
+const MOST: usize = 10_000;
+/// The longest lease, and the longest rest.
+pub(super) const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase", rename_all_fields = "kebab-case", deny_unknown_fields)]
+enum Event {
+    Add {
+        number: String,
+        weight: Option<u8>,
+    },
+    Del {
+        number: String,
+    },
+    Reg {
+        number: String,
+    },
+    Unreg {
+        number: String,
+    },
+    Call {
+        number: Option<String>,
+        #[serde(default)]
+        holder: String,
+        #[serde(default)]
+        reason: String,
+        #[serde(default)]
+        user: String,
+        #[serde(default)]
+        callee: String,
+        lease_ms: Option<u64>,
+    },
+    Hangup {
+        number: String,
+        ticket: Option<u64>,
+    },
+    Renew {
+        number: String,
+        ticket: Option<u64>,
+        lease_ms: Option<u64>,
+    },
+}
+
+fn number(text: &str) -> Result<PoolNumber, String> {
+    text.parse().map_err(|error: model::ParsePoolNumberError| error.to_string())
+}
+
+pub(super) fn weight(weight: Option<u8>) -> Result<u8, String> {
+    match weight {
+        None => Ok(1),
+        Some(weight @ 1..=16) => Ok(weight),
+        Some(weight) => Err(format!("weight: is {weight}, and must be 1 to 16")),
+    }
+}
+
+fn lease(lease_ms: Option<u64>) -> Result<Option<Duration>, String> {
+    match lease_ms.map(Duration::from_millis) {
+        Some(lease) if lease.is_zero() || lease > LONGEST => {
+            Err("lease-ms: must be at least 1, and at most 3650 days".to_owned())
+        }
+        lease => Ok(lease),
+    }
+}
+
+impl Event {
+    fn operation(self) -> Result<PoolOperation, String> {
+        Ok(match self {
+            Self::Add { number: text, weight: given } => {
+                PoolOperation::Add { number: number(&text)?, weight: weight(given)? }
+            }
+            Self::Del { number: text } => PoolOperation::Del { number: number(&text)? },
+            Self::Reg { number: text } => PoolOperation::Reg { number: number(&text)? },
+            Self::Unreg { number: text } => PoolOperation::Unreg { number: number(&text)? },
+            Self::Call { number: text, holder, reason, user, callee, lease_ms } => {
+                PoolOperation::Call(PoolCall {
+                    number: text.as_deref().map(number).transpose()?,
+                    holder: holder.into(),
+                    reason: reason.into(),
+                    user: user.into(),
+                    callee: callee.into(),
+                    lease: lease(lease_ms)?,
+                })
+            }
+            Self::Hangup { number: text, ticket } => {
+                PoolOperation::Hangup { number: number(&text)?, ticket: ticket.map(PoolTicket) }
+            }
+            Self::Renew { number: text, ticket, lease_ms } => PoolOperation::Renew {
+                number: number(&text)?,
+                ticket: ticket.map(PoolTicket),
+                lease: lease(lease_ms)?,
+            },
+        })
+    }
+}
+
+fn operation(event: Value) -> Result<PoolOperation, String> {
+    let event: Event = serde_json::from_value(event).map_err(|error| error.to_string())?;
+    event.operation()
+}
+
+/// The number that an operation names, and the ticket.
+fn named(operation: &PoolOperation) -> (Option<PoolNumber>, Option<PoolTicket>) {
+    match operation {
+        PoolOperation::Add { number, .. }
+        | PoolOperation::Del { number }
+        | PoolOperation::Reg { number }
+        | PoolOperation::Unreg { number } => (Some(*number), None),
+        PoolOperation::Call(call) => (call.number, None),
+        PoolOperation::Hangup { number, ticket } | PoolOperation::Renew { number, ticket, .. } => {
+            (Some(*number), *ticket)
+        }
+    }
+}
+
+/// A refusal in the words that programs go by.
+pub(super) fn reason(refusal: &PoolRefusal) -> Reason {
+    let in_time =
+        |reason, left: Option<Duration>| Reason { retry_after_ms: left.map(millis), ..Reason::of(reason) };
+    match refusal {
+        PoolRefusal::NotInPool => Reason::of("not-in-pool"),
+        PoolRefusal::WrongState(state) => Reason { state: Some(*state), ..Reason::of("wrong-state") },
+        PoolRefusal::OtherTicket => Reason::of("other-ticket"),
+        PoolRefusal::Resting { left } => in_time("resting", Some(*left)),
+        PoolRefusal::Full => Reason::of("full"),
+        PoolRefusal::TooLong => Reason::of("too-long"),
+        PoolRefusal::Empty => Reason::of("empty"),
+        PoolRefusal::AllDown => Reason::of("all-down"),
+        PoolRefusal::AllBusy { left } => in_time("all-busy", *left),
+        PoolRefusal::AllResting { left } => in_time("all-resting", *left),
+    }
+}
+
+/// What became of one event.
+fn told(
+    (number, ticket): (Option<PoolNumber>, Option<PoolTicket>),
+    outcome: PoolOutcome,
+) -> Result<Value, PoolRefusal> {
+    let (number, ticket, state) = match outcome {
+        PoolOutcome::Done(state) => (number, ticket, state),
+        PoolOutcome::Given { number, ticket } => (Some(number), Some(ticket), Some(NumberState::BusyUp)),
+        PoolOutcome::Refused(refusal) => return Err(refusal),
+    };
+    let mut told = json!({ "result": "done", "state": state.map_or(NONE, NumberState::as_str) });
+    if let Some(number) = number {
+        told["number"] = number.to_string().into();
+    }
+    if let Some(ticket) = ticket {
+        told["ticket"] = ticket.0.into();
+    }
+    Ok(told)
+}
+
+pub(super) async fn take(State(appliance): State<Shared>, Path(pool): Path<String>, body: Bytes) -> Answer {
+    let pool = name(&pool)?;
+    match crate::api::json(&body)? {
+        Value::Array(events) => batch(appliance, pool, events).await,
+        event => {
+            let operation = operation(event).map_err(bad)?;
+            let named = named(&operation);
+            let outcome = match appliance.ask_pool(pool, PoolRequest::Do(operation)).await? {
+                PoolAnswer::Outcome(outcome) => outcome,
+                PoolAnswer::TooMany => PoolOutcome::Refused(PoolRefusal::Full),
+                _ => return Err(strange()),
+            };
+            told(named, outcome).map(Json).map_err(|refusal| {
+                Problem::new(Kind::Conflict, refusal.to_string()).because(reason(&refusal))
+            })
+        }
+    }
+}
+
+async fn batch(appliance: Shared, pool: model::PoolName, events: Vec<Value>) -> Answer {
+    if events.len() > MOST {
+        let what = format!("{} events are too many: send at most {MOST} at a time", events.len());
+        return Err(bad(what));
+    }
+    let mut operations = Vec::with_capacity(events.len());
+    for (index, event) in events.into_iter().enumerate() {
+        let read = operation(event);
+        operations.push(read.map_err(|what| bad(format!("event {index}: {what}; nothing was done")))?);
+    }
+    let named: Vec<_> = operations.iter().map(named).collect();
+    let PoolAnswer::Outcomes(outcomes) = appliance.ask_pool(pool, PoolRequest::DoAll(operations)).await?
+    else {
+        return Err(strange());
+    };
+    let results = named.into_iter().zip(outcomes).map(|(named, outcome)| {
+        told(named, outcome).unwrap_or_else(|refusal| {
+            let mut told = json!(reason(&refusal));
+            told["result"] = "refused".into();
+            told["detail"] = refusal.to_string().into();
+            if let Some(number) = named.0 {
+                told["number"] = number.to_string().into();
+            }
+            told
+        })
+    });
+    Ok(Json(Value::Array(results.collect())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_a_whole_or_refused_with_a_reason() {
+        let call =
+            json!({ "event": "call", "holder": "crm", "user": "u", "callee": "49", "lease-ms": 30_000 });
+        let expected = PoolOperation::Call(PoolCall {
+            number: None,
+            holder: "crm".into(),
+            reason: "".into(),
+            user: "u".into(),
+            callee: "49".into(),
+            lease: Some(Duration::from_secs(30)),
+        });
+        assert_eq!(operation(call), Ok(expected));
+        let number: PoolNumber = "+49".parse().unwrap();
+        assert_eq!(
+            operation(json!({ "event": "renew", "number": "+49", "ticket": 7 })),
+            Ok(PoolOperation::Renew { number, ticket: Some(PoolTicket(7)), lease: None })
+        );
+        assert_eq!(
+            operation(json!({ "event": "add", "number": "+49" })),
+            Ok(PoolOperation::Add { number, weight: 1 })
+        );
+        for (event, word) in [
+            (json!({ "event": "add", "number": "x" }), "cannot be a number"),
+            (json!({ "event": "add", "number": 49 }), "string"),
+            (json!({ "event": "add" }), "number"),
+            (json!({ "event": "add", "number": "1", "weight": 17 }), "1 to 16"),
+            (json!({ "event": "add", "number": "1", "colour": "red" }), "colour"),
+            (json!({ "event": "call", "lease-ms": 0 }), "lease-ms"),
+            (json!({ "event": "call", "lease-ms": u64::MAX }), "lease-ms"),
+            (json!({ "event": "lapse", "number": "1" }), "lapse"),
+            (json!({ "number": "1" }), "event"),
+            (json!("call"), "event"),
+        ] {
+            let told = operation(event.clone()).unwrap_err();
+            assert!(told.contains(word), "{event}: {told}");
+        }
+    }
+}
