@@ -18,12 +18,12 @@ use business::Business;
 use capabilities::{
     ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
 };
-use doors::Core;
-use engine::{Engine, Event, Output, Settings};
+use doors::{Core, Hub};
+use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
 use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, Powers};
 use links::{Links, LinksOptions};
-use model::{DecidedBy, Directory, Hook, Leg, Routed, Timestamp, Verdict};
+use model::{DecidedBy, Directory, Hook, Leg, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
 use shell::{AsTyped, Numbering, Ports, Shell, Watch};
 use std::future::IntoFuture as _;
@@ -180,9 +180,21 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         }
         None => None,
     };
+    set_pools(&config, &core, &links.hub());
+    // Not by way of the doors' core: it looks for keywords in messages, and there are none here.
+    let redis = match &config.redis {
+        Some(door) => Some(pools::Door::new(door.options.clone(), Arc::new(core.clone()), links.hub())?),
+        None => None,
+    };
     let ran = runtime.block_on(async {
         for network in &networks {
             network.start(doors_core.clone(), routing.clone(), links.hub()).await?;
+        }
+        if let (Some(settings), Some(door)) = (&config.redis, &redis) {
+            for address in &settings.listen {
+                let address = door.listen(*address).await?;
+                tracing::info!(%address, "Redis clients");
+            }
         }
         run(&config, &links, &business, &appliance).await
     });
@@ -201,8 +213,14 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 shell.shutdown(config.drain).await;
             }
         };
-        let (left, (), (), ()) =
-            tokio::join!(links.shutdown(config.drain), business.shutdown(config.drain), networks, shell);
+        let redis = async {
+            if let Some(door) = &redis {
+                door.shutdown(config.drain).await;
+            }
+        };
+        let links = links.shutdown(config.drain);
+        let (left, (), (), (), ()) =
+            tokio::join!(links, business.shutdown(config.drain), networks, shell, redis);
         left
     });
     pools.desk.close(&links.hub());
@@ -224,6 +242,27 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     );
     runtime.shutdown_background();
     ran
+}
+
+/// Pools get the settings that the file says of them; what was changed by other ways since then is changed back.
+fn set_pools(config: &Config, core: &CoreHandle, hub: &Hub) {
+    if config.pools.is_empty() {
+        return;
+    }
+    let Some(Answer::Pools(known)) = core_loop::ask(core, hub, |reply| Event::Pools { reply }) else {
+        return;
+    };
+    for pool in &config.pools {
+        if known.iter().any(|summary| summary.name == pool.name && summary.settings == pool.settings) {
+            continue;
+        }
+        let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
+        let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
+        match core_loop::ask(core, hub, configure) {
+            Some(Answer::Pool(PoolAnswer::Pool(_))) => tracing::info!(pool = %pool.name, "pool set up"),
+            answer => tracing::error!(pool = %pool.name, ?answer, "pool not set up"),
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 mod business;
 mod gsm;
 pub(crate) mod plugins;
+pub(crate) mod pools;
 mod read;
 mod sgip;
 pub(crate) mod shell;
@@ -70,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) shell: Option<shell::Shell>,
     pub(crate) archive: Archive,
     pub(crate) opt_out: Vec<Keywords>,
+    pub(crate) redis: Option<pools::Door>,
+    pub(crate) pools: Vec<pools::Pool>,
     pub(crate) settings: Settings,
 }
 
@@ -160,6 +163,7 @@ impl Config {
             receipt_parking: engine.duration("receipt-parking", known.receipt_parking),
             key_retention: engine.duration("key-retention", known.key_retention),
             country: country(&engine),
+            pools: pools::limits(&root.section("pools")),
             ..known
         };
         engine.finish();
@@ -185,6 +189,8 @@ impl Config {
         let archive = business::archive(&root.section("archive"), &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
         let plugins = Plugins::read(root, base);
+        let redis = root.has("redis").then(|| pools::door(&root.section("redis")));
+        let pools = pools::pools(&root.sections("pool"));
         let config = Self {
             name,
             data,
@@ -207,6 +213,8 @@ impl Config {
             shell,
             archive,
             opt_out,
+            redis,
+            pools,
             settings,
         };
         config.check_names(root);
