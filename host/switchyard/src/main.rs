@@ -1,4 +1,4 @@
-//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`.
+//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `pool`, `plugin`.
 
 mod appliance;
 mod archiving;
@@ -50,6 +50,8 @@ enum Task {
     HashPassword,
     /// Send texts and read them, on the command line of the appliance's machine or over ssh.
     Sms(shell::Command),
+    /// Number pools: numbers that many users share, each held by one at a time.
+    Pool(cli::PoolCommand),
     /// Write, build, test and sign plugins, and bring them to an appliance.
     #[command(subcommand)]
     Plugin(workbench::Command),
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
             }
         },
         Task::Sms(command) => command.run(),
+        Task::Pool(command) => command.run(),
         Task::Plugin(command) => command.run(),
         Task::HashPassword => match hash_password() {
             Ok(hash) => {

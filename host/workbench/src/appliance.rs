@@ -3,24 +3,10 @@
 use crate::component::Component;
 use crate::{WorkbenchError, signing};
 use clap::Args;
+use client::{Appliance, At, segment};
 use model::Hook;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Which appliance.
-#[derive(Debug, Clone, Args)]
-pub struct At {
-    /// The appliance's HTTP listener; SWITCHYARD_URL otherwise, or http://127.0.0.1:8080.
-    #[arg(long)]
-    url: Option<String>,
-    /// The token of its API; SWITCHYARD_TOKEN otherwise.
-    #[arg(long, conflicts_with = "token_file")]
-    token: Option<String>,
-    /// A file with the token: `token` in the appliance's data folder; SWITCHYARD_TOKEN_FILE otherwise.
-    #[arg(long)]
-    token_file: Option<PathBuf>,
-}
 
 /// What is to serve a hook.
 #[derive(Debug, Clone, Args)]
@@ -39,40 +25,8 @@ pub struct Bound {
     settings: Vec<String>,
 }
 
-/// One appliance, and the right to talk to it.
-pub(crate) struct Appliance {
-    agent: ureq::Agent,
-    url: String,
-    authorization: String,
-}
-
-impl At {
-    pub(crate) fn reach(self) -> Result<Appliance, WorkbenchError> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let url = self.url.or_else(|| set("SWITCHYARD_URL"));
-        let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
-        let file = self.token_file.or_else(|| set("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
-        let token = match (self.token, file) {
-            (Some(token), _) => token,
-            (None, Some(file)) => std::fs::read_to_string(&file).map_err(WorkbenchError::file(&file))?,
-            (None, None) => set("SWITCHYARD_TOKEN").ok_or_else(|| {
-                WorkbenchError::Usage(
-                    "the appliance wants a token: give --token-file DATA/token, DATA being its data folder, or set \
-                     SWITCHYARD_TOKEN_FILE"
-                        .to_owned(),
-                )
-            })?,
-        };
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            // A component of many megabytes may take a while to compile.
-            .timeout_global(Some(Duration::from_secs(300)))
-            .build()
-            .new_agent();
-        let authorization = format!("Bearer {}", token.trim());
-        Ok(Appliance { agent, url: url.trim_end_matches('/').to_owned(), authorization })
-    }
-}
+/// The hooks of one appliance.
+pub(crate) struct Hooks(Appliance);
 
 impl Bound {
     /// The binding, in the API's words.
@@ -140,20 +94,22 @@ fn set(binding: &mut Map<String, Value>, setting: &str) -> Result<(), WorkbenchE
     Ok(())
 }
 
-impl Appliance {
+impl Hooks {
+    pub(crate) fn of(at: At) -> Result<Self, WorkbenchError> {
+        Ok(Self(at.reach()?))
+    }
+
     pub(crate) fn push(&self, file: &Path, name: &str) -> Result<Value, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
-        let url = format!("{}/v1/plugins/{name}", self.url);
-        let mut request = self.agent.put(&url).header("authorization", &self.authorization);
-        if let Some(signature) = signing::read(file)? {
-            request = request.header("switchyard-signature", signature);
-        }
-        read(&url, request.header("content-type", "application/wasm").send(&octets[..]))
+        let signature = signing::read(file)?;
+        let mut headers = vec![("content-type", "application/wasm")];
+        headers.extend(signature.as_deref().map(|signature| ("switchyard-signature", signature)));
+        Ok(self.0.send("PUT", &format!("/v1/plugins/{}", segment(name)), &headers, &octets)?)
     }
 
     pub(crate) fn activate(&self, hook: Hook, binding: Map<String, Value>) -> Result<Value, WorkbenchError> {
-        self.post(&format!("/v1/hooks/{}/activate", hook.name()), &Value::Object(binding))
+        Ok(self.0.post(&format!("/v1/hooks/{}/activate", hook.name()), &Value::Object(binding))?)
     }
 
     /// Puts a candidate beside what is live; with a share in percent as a canary, without one as a shadow.
@@ -167,73 +123,39 @@ impl Appliance {
         if let Some(share) = share {
             binding.insert("share".to_owned(), share.into());
         }
-        self.post(&format!("/v1/hooks/{}/candidate", hook.name()), &Value::Object(binding))
+        Ok(self.0.post(&format!("/v1/hooks/{}/candidate", hook.name()), &Value::Object(binding))?)
     }
 
     /// Takes the candidate away.
     pub(crate) fn withdraw(&self, hook: Hook) -> Result<Value, WorkbenchError> {
-        let url = format!("{}/v1/hooks/{}/candidate", self.url, hook.name());
-        read(&url, self.agent.delete(&url).header("authorization", &self.authorization).call())
+        Ok(self.0.delete(&format!("/v1/hooks/{}/candidate", hook.name()))?)
     }
 
     /// `promote` or `rollback`.
     pub(crate) fn order(&self, hook: Hook, verb: &str) -> Result<Value, WorkbenchError> {
-        self.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &json!({}))
+        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &json!({}))?)
     }
 
     pub(crate) fn hooks(&self) -> Result<Value, WorkbenchError> {
-        self.get("/v1/hooks")
+        Ok(self.0.get("/v1/hooks")?)
     }
 
     pub(crate) fn start_replay(&self, order: Map<String, Value>) -> Result<String, WorkbenchError> {
-        let answer = self.post("/v1/replays", &Value::Object(order))?;
+        let answer = self.0.post("/v1/replays", &Value::Object(order))?;
         let id = match answer.get("id") {
             Some(Value::String(id)) => Some(id.clone()),
             Some(Value::Number(id)) => Some(id.to_string()),
             _ => None,
         };
-        id.ok_or_else(|| WorkbenchError::Refused {
-            title: "unexpected answer".to_owned(),
+        id.ok_or_else(|| WorkbenchError::Replay {
+            title: "unexpected answer",
             detail: format!("a replay was started, but it has no id: {answer}"),
         })
     }
 
     pub(crate) fn replay(&self, id: &str) -> Result<Value, WorkbenchError> {
-        self.get(&format!("/v1/replays/{id}"))
+        Ok(self.0.get(&format!("/v1/replays/{id}"))?)
     }
-
-    fn get(&self, path: &str) -> Result<Value, WorkbenchError> {
-        let url = format!("{}{path}", self.url);
-        read(&url, self.agent.get(&url).header("authorization", &self.authorization).call())
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Result<Value, WorkbenchError> {
-        let url = format!("{}{path}", self.url);
-        read(&url, self.agent.post(&url).header("authorization", &self.authorization).send_json(body))
-    }
-}
-
-/// The answer's JSON; what is no success is an error in the appliance's own words (RFC 9457).
-fn read(
-    url: &str,
-    answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-) -> Result<Value, WorkbenchError> {
-    let unreachable = |why: String| WorkbenchError::Unreachable { url: url.to_owned(), why };
-    let mut answer = answer.map_err(|error| unreachable(error.to_string()))?;
-    let status = answer.status();
-    let text = answer.body_mut().read_to_string().map_err(|error| unreachable(error.to_string()))?;
-    let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    if status.is_success() {
-        return Ok(body);
-    }
-    let word = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-    Err(WorkbenchError::Refused {
-        title: word("title").unwrap_or_else(|| format!("HTTP status {status}")),
-        detail: word("detail").unwrap_or_else(|| {
-            let words: String = text.chars().take(500).collect();
-            if words.is_empty() { format!("{url} says no more") } else { words }
-        }),
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-use crate::appliance::{At, Bound, stem};
+use crate::appliance::{Bound, Hooks, stem};
 use crate::component::Component;
 use crate::{Language, WorkbenchError, build, cases, inspect, judge, signing, template};
 use clap::Subcommand;
+use client::At;
 use model::Hook;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -234,11 +235,11 @@ impl Command {
             }
             Self::Push { file, name, at } => {
                 let name = name.map_or_else(|| stem(&file), Ok)?;
-                Ok(shown(&at.reach()?.push(&file, &name)?))
+                Ok(shown(&Hooks::of(at)?.push(&file, &name)?))
             }
-            Self::Activate { hook, bound, at } => Ok(shown(&at.reach()?.activate(hook, bound.json()?)?)),
+            Self::Activate { hook, bound, at } => Ok(shown(&Hooks::of(at)?.activate(hook, bound.json()?)?)),
             Self::Shadow { hook, bound, at } => {
-                Ok(shown(&at.reach()?.candidate(hook, bound.json()?, None)?))
+                Ok(shown(&Hooks::of(at)?.candidate(hook, bound.json()?, None)?))
             }
             Self::Canary { hook, bound, share, at } => {
                 if !(0.01..=100.0).contains(&share) {
@@ -246,12 +247,12 @@ impl Command {
                         "--share {share}: a canary gets 0.01 to 100 percent"
                     )));
                 }
-                Ok(shown(&at.reach()?.candidate(hook, bound.json()?, Some(share))?))
+                Ok(shown(&Hooks::of(at)?.candidate(hook, bound.json()?, Some(share))?))
             }
-            Self::Withdraw { hook, at } => Ok(shown(&at.reach()?.withdraw(hook)?)),
-            Self::Promote { hook, at } => Ok(shown(&at.reach()?.order(hook, "promote")?)),
-            Self::Rollback { hook, at } => Ok(shown(&at.reach()?.order(hook, "rollback")?)),
-            Self::Status { at } => Ok(shown(&at.reach()?.hooks()?)),
+            Self::Withdraw { hook, at } => Ok(shown(&Hooks::of(at)?.withdraw(hook)?)),
+            Self::Promote { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "promote")?)),
+            Self::Rollback { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "rollback")?)),
+            Self::Status { at } => Ok(shown(&Hooks::of(at)?.hooks()?)),
             Self::Replay { bound, from, until, limit, at } => {
                 let mut order = bound.json()?;
                 order.insert("from".to_owned(), from.into());
@@ -259,7 +260,7 @@ impl Command {
                 if let Some(limit) = limit {
                     order.insert("limit".to_owned(), limit.into());
                 }
-                let appliance = at.reach()?;
+                let appliance = Hooks::of(at)?;
                 let id = appliance.start_replay(order)?;
                 crate::say(&format!("replay {id} runs"));
                 loop {
@@ -268,8 +269,8 @@ impl Command {
                         Some("running") => std::thread::park_timeout(Duration::from_millis(500)),
                         Some("done") => return Ok(shown(state.get("report").unwrap_or(&state))),
                         _ => {
-                            return Err(WorkbenchError::Refused {
-                                title: "the replay failed".to_owned(),
+                            return Err(WorkbenchError::Replay {
+                                title: "the replay failed",
                                 detail: shown(&state),
                             });
                         }

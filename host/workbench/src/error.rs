@@ -114,22 +114,17 @@ pub enum WorkbenchError {
     /// The system gives no random numbers.
     #[error("no random numbers for a key: {0}")]
     Random(String),
-    /// The appliance refuses.
+    /// A replay did not go as it should.
     #[error("{title}: {detail}")]
-    Refused {
+    Replay {
         /// In a word or two.
-        title: String,
+        title: &'static str,
         /// What exactly.
         detail: String,
     },
-    /// The appliance does not answer.
-    #[error("{url}: {why}\nIs the appliance running, and is --url its [http] listener?")]
-    Unreachable {
-        /// Where.
-        url: String,
-        /// Why.
-        why: String,
-    },
+    /// The appliance refuses, or cannot be reached.
+    #[error(transparent)]
+    Appliance(#[from] client::ClientError),
     /// Arguments that do not go together.
     #[error("{0}")]
     Usage(String),

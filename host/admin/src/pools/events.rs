@@ -112,6 +112,9 @@ impl Event {
 }
 
 fn operation(event: Value) -> Result<PoolOperation, String> {
+    if !event.is_object() {
+        return Err("an event is an object, such as {\"event\": \"call\"}".to_owned());
+    }
     let event: Event = serde_json::from_value(event).map_err(|error| error.to_string())?;
     event.operation()
 }

@@ -1,6 +1,7 @@
 //! What an ssh client asked for, where a forced command stands in front of it.
 
-use super::{Ordinary, shown};
+use super::Ordinary;
+use ::client::terminal;
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ pub(super) fn asked() -> Result<Ordinary, ExitCode> {
         Err(_) => Err("the command is no UTF-8\n".to_owned()),
     };
     parsed.map_err(|told| {
-        let lines = told.lines().map(|line| shown::visible(line) + "\n");
+        let lines = told.lines().map(|line| terminal::visible(line) + "\n");
         let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
         ExitCode::from(2)
     })

@@ -6,6 +6,7 @@ mod shown;
 
 use self::client::{Client, Failure};
 use crate::wire::{Accepted, Ask, Event, Follow, Hello, Kind, List, Page, Submission};
+use ::client::terminal;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -167,8 +168,11 @@ impl Command {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 if !matches!(failure, Failure::Output) {
-                    let _ =
-                        writeln!(std::io::stderr(), "switchyard: {}", shown::visible(&failure.to_string()));
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "switchyard: {}",
+                        terminal::visible(&failure.to_string())
+                    );
                 }
                 failure.exit()
             }
@@ -236,26 +240,27 @@ impl Caller {
             }
         };
         if send.json {
-            return print(&format!("{}\n", shown::json(&accepted)));
+            return print(&format!("{}\n", terminal::json(&accepted)));
         }
-        print(&format!("{}\n", shown::visible(&accepted.message)))
+        print(&format!("{}\n", terminal::visible(&accepted.message)))
     }
 
     fn list(&self, ask: Ask, json: bool) -> Result<(), Failure> {
         let value = self.connect()?.ask(ask)?;
         let page: Page = read(value)?;
         if json {
-            return print(&format!("{}\n", shown::json(&page)));
+            return print(&format!("{}\n", terminal::json(&page)));
         }
         // Newest last, where people look first.
         let lines = page.messages.iter().rev().map(|item| shown::line(item) + "\n");
         print(&lines.collect::<String>())?;
         let mut err = std::io::stderr();
         if let Some(why) = &page.incomplete {
-            let _ = writeln!(err, "switchyard: {}", shown::visible(why));
+            let _ = writeln!(err, "switchyard: {}", terminal::visible(why));
         }
         if let Some(next) = &page.next {
-            let _ = writeln!(err, "switchyard: there is more; go on with --before {}", shown::visible(next));
+            let _ =
+                writeln!(err, "switchyard: there is more; go on with --before {}", terminal::visible(next));
         }
         Ok(())
     }
@@ -266,7 +271,7 @@ impl Caller {
         loop {
             let event = client.event()?;
             if following.json {
-                print(&format!("{}\n", shown::json(&event)))?;
+                print(&format!("{}\n", terminal::json(&event)))?;
                 continue;
             }
             match event {

@@ -1,0 +1,81 @@
+//! Numbers in bulk.
+
+use super::path;
+use crate::output::{Failure, Output};
+use crate::table::word;
+use client::Appliance;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+/// Lines of JSON, if that is said, or the file is called so.
+fn are_lines(file: Option<&Path>, format: Option<&str>) -> bool {
+    let ending = file.and_then(Path::extension).and_then(OsStr::to_str);
+    format.map_or_else(|| matches!(ending, Some("ndjson" | "jsonl")), |format| format == "ndjson")
+}
+
+pub(super) fn import(
+    appliance: &Appliance,
+    output: &Output,
+    pool: &str,
+    file: &Path,
+    format: Option<&str>,
+    reg: bool,
+) -> Result<(), Failure> {
+    let kind = if are_lines(Some(file), format) { "application/x-ndjson" } else { "text/csv" };
+    let mut input: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(std::io::stdin().lock()),
+        _ => Box::new(BufReader::new(File::open(file).map_err(Failure::file(file))?)),
+    };
+    let query = if reg { "/import?reg=true" } else { "/import" };
+    let answer = appliance.post_all(&path(pool, query), &[("content-type", kind)], &mut input)?;
+    if output.json {
+        output.document(&answer)?;
+    } else {
+        output.line(&format!(
+            "{} added, {} there already",
+            word(&answer["added"]),
+            word(&answer["already"])
+        ))?;
+        for wrong in answer["errors"].as_array().into_iter().flatten() {
+            output.remark(&format!("line {}: {}", word(&wrong["line"]), word(&wrong["detail"])));
+        }
+    }
+    match (answer["wrong"].as_u64(), answer["refused"].as_u64()) {
+        (Some(0), Some(0)) => Ok(()),
+        (wrong, refused) => Err(Failure::InPart(format!(
+            "{} lines are wrong, {} numbers were refused: the appliance has as many as it takes",
+            wrong.unwrap_or(0),
+            refused.unwrap_or(0)
+        ))),
+    }
+}
+
+pub(super) fn export(
+    appliance: &Appliance,
+    output: &Output,
+    pool: &str,
+    file: Option<&Path>,
+    format: Option<&str>,
+) -> Result<(), Failure> {
+    let format = if output.json || are_lines(file, format) { "ndjson" } else { "csv" };
+    let mut answer = appliance.open(&path(pool, &format!("/export?format={format}")), &[])?;
+    let mut out: Box<dyn Write> = match file {
+        Some(path) => Box::new(File::create(path).map_err(Failure::file(path))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let read = answer.read(&mut piece);
+        let read = read.map_err(|error| Failure::Broken(format!("the export ended too early: {error}")))?;
+        if read == 0 {
+            return out.flush().map_err(|_| Failure::Output);
+        }
+        match (out.write_all(&piece[..read]), file) {
+            (Ok(()), _) => {}
+            (Err(error), Some(path)) => return Err(Failure::file(path)(error)),
+            (Err(_), None) => return Err(Failure::Output),
+        }
+    }
+}
