@@ -26,7 +26,7 @@ impl Office {
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         let redis = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         blueprint.peer("upstream", nobody, "").native("upstream");
-        blueprint.tables(&format!("[redis]\nlisten = \"{redis}\"\nscripts = [\"{SCRIPT}\"]\n{more}\n"));
+        blueprint.tables(&format!("[redis]\nlisten = [\"{redis}\"]\nscripts = [\"{SCRIPT}\"]\n{more}\n"));
         Ok(Self { appliance: Some(blueprint.start()?), redis })
     }
 

@@ -89,7 +89,7 @@ impl Target {
                 let mut blueprint = place.blueprint("pool")?;
                 blueprint.peer("upstream", SocketAddr::from(([127, 0, 0, 1], free_port()?)), "");
                 blueprint.native("upstream");
-                blueprint.tables(&format!("[redis]\nlisten = \"{address}\"\nscripts = [\"{script}\"]\n"));
+                blueprint.tables(&format!("[redis]\nlisten = [\"{address}\"]\nscripts = [\"{script}\"]\n"));
                 (Server::Ours(Box::new(blueprint.start()?)), address)
             }
         };
