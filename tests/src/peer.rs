@@ -37,12 +37,12 @@ impl Peer {
         Self::start(name, &mut node, options)
     }
 
-    /// A script for Python with PyPI `smpplib`.
+    /// A script for Python with PyPI `smpplib` or `redis`.
     pub fn python(name: &str, options: &Value) -> Result<Self> {
         let python = house::peers().join("venv/bin/python");
         if !python.exists() {
             bail!(
-                "PyPI `smpplib` is not installed ({} is missing); run: cargo xtask setup",
+                "PyPI `smpplib` and `redis` are not installed ({} is missing); run: cargo xtask setup",
                 python.display()
             );
         }

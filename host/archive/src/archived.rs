@@ -1,7 +1,10 @@
 //! Finished messages as a replay needs them.
 
 use bytes::Bytes;
-use model::{Address, DecidedBy, Final, MessageId, Quote, ReceiptRequest, RejectReason, StepKind, Timestamp};
+use model::{
+    Address, DecidedBy, Final, MessageId, Quote, ReceiptRequest, RejectReason, SenderWish, StepKind,
+    Timestamp,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +40,8 @@ pub struct ArchivedMessage {
     pub body: Option<Bytes>,
     /// What was decided.
     pub verdict: ArchivedVerdict,
+    /// The number of a pool that it was to have for its sender, without the number that it got.
+    pub sender: Option<Box<SenderWish>>,
     /// What it was to cost, and what became of that; `None` where no biller was asked.
     pub price: Option<Box<Price>>,
     /// What the host answered while the router decided, as `hooks` wrote it down; `None` where the router asked nothing

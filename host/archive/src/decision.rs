@@ -4,8 +4,8 @@
 //! Octets. Numbers of one octet as they are, times 8 little-endian, other numbers in groups of seven bits, lowest first,
 //! the eighth set in all but the last (LEB128); a text is its length as such a number, and UTF-8:
 //!
-//! * 1: format (1)
-//! * 1: flags: bit 0 UDHI, 1 routed again, 2 service type, 3 price, 4 host answers, 5 no router was asked
+//! * 1: format (2 where there is a wish for a sender, which a reader of 1 does not know; otherwise 1)
+//! * 1: flags: bit 0 UDHI, 1 routed again, 2 service type, 3 price, 4 host answers, 5 no router was asked, 6 wish for a sender
 //! * 8: accepted (ms since the epoch); 8: when it was last routed, if flagged
 //! * text: origin; 1: receipts wanted; 1: data coding; 1: priority; number: octets of text
 //! * source, destination: each 1 TON, 1 NPI, number: length, octets
@@ -15,20 +15,23 @@
 //!   resolved), then what is flagged: number of ms, address, address
 //! * price, if flagged: 1 flags (bit 0 charge, 1 kept on failure), 1 state, charge if flagged: text account, number
 //!   amount; then texts plugin and version
+//! * wish for a sender, if flagged: 1 otherwise (0 reject, 1 keep the sender, 2 hold), number: the lease in ms and one more, 0
+//!   without one; texts pool, holder, user, reason
 //! * host answers, if flagged: all that is left
 
 use crate::Parties;
 use crate::archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Price, PriceState};
 use bytes::Bytes;
 use model::{
-    Address, DecidedBy, Final, Kind, Message, MessageId, PeerId, ReceiptRequest, RejectReason, StepKind,
-    Timestamp, Verdict,
+    Address, DecidedBy, Final, Kind, Message, MessageId, NoSender, PeerId, ReceiptRequest, RejectReason,
+    SenderWish, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
 const FORMAT: u8 = 1;
+const FORMAT_WITH_SENDER: u8 = 2;
 
 const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
@@ -36,6 +39,7 @@ const SERVICE_TYPE: u8 = 4;
 const PRICE: u8 = 8;
 const HOST_ANSWERS: u8 = 16;
 const NOT_ROUTED: u8 = 32;
+const SENDER: u8 = 64;
 
 /// The value of a message that has ended.
 pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) -> Vec<u8> {
@@ -44,14 +48,16 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
     let seen = routed.seen.as_deref();
     let flag = |bit: u8, set: bool| if set { bit } else { 0 };
     let mut out = Vec::with_capacity(112 + seen.map_or(0, <[u8]>::len));
-    out.push(FORMAT);
+    let sender = routed.sender.as_deref();
+    out.push(if sender.is_some() { FORMAT_WITH_SENDER } else { FORMAT });
     out.push(
         flag(UDHI, message.text.udhi)
             | flag(ROUTED_AGAIN, again.is_some())
             | flag(SERVICE_TYPE, !message.service_type.is_empty())
             | flag(PRICE, routed.quote.is_some())
             | flag(HOST_ANSWERS, seen.is_some())
-            | flag(NOT_ROUTED, matches!(message.kind, Kind::Receipt(_))),
+            | flag(NOT_ROUTED, matches!(message.kind, Kind::Receipt(_)))
+            | flag(SENDER, sender.is_some()),
     );
     out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
     if let Some(again) = again {
@@ -77,6 +83,14 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
         }
         put_octets(&mut out, quote.by.plugin.as_bytes());
         put_octets(&mut out, quote.by.version.as_bytes());
+    }
+    if let Some(wish) = sender {
+        out.push(wish.otherwise as u8);
+        let lease = wish.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+        put_number(&mut out, lease.map_or(0, |lease| lease.saturating_add(1)));
+        for text in [wish.pool.as_str(), &wish.holder, &wish.user, &wish.reason] {
+            put_octets(&mut out, text.as_bytes());
+        }
     }
     out.extend_from_slice(seen.unwrap_or_default());
     out
@@ -125,6 +139,20 @@ fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict, name: &dyn Fn(PeerId) -> Ar
         }
         Verdict::Reject(reason) => out.extend_from_slice(&[2, *reason as u8]),
     }
+}
+
+fn sender(cursor: &mut Cursor<'_>) -> Result<SenderWish, Damage> {
+    let otherwise = NoSender::from_octet(cursor.octet()?).ok_or("an unknown way to do without a sender")?;
+    let lease = cursor.number()?.checked_sub(1).map(Duration::from_millis);
+    Ok(SenderWish {
+        pool: cursor.text()?.parse().map_err(|_| "no name of a pool")?,
+        holder: cursor.text()?.into(),
+        user: cursor.text()?.into(),
+        reason: cursor.text()?.into(),
+        lease,
+        otherwise,
+        given: None,
+    })
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -207,7 +235,7 @@ impl Decoder {
     /// Reads what [`encode`] wrote. `whole` is shared with what becomes of it.
     pub(crate) fn message(&mut self, id: MessageId, whole: &Bytes) -> Result<ArchivedMessage, Damage> {
         let mut cursor = Cursor(whole);
-        if cursor.octet()? != FORMAT {
+        if !matches!(cursor.octet()?, FORMAT | FORMAT_WITH_SENDER) {
             return Err("a decision of an unknown format");
         }
         let flags = cursor.octet()?;
@@ -222,6 +250,7 @@ impl Decoder {
             if flags & SERVICE_TYPE == 0 { SmallVec::new() } else { SmallVec::from_slice(cursor.octets()?) };
         let verdict = self.verdict(&mut cursor)?;
         let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(&mut cursor)?)) };
+        let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(&mut cursor)?)) };
         let seen = (flags & HOST_ANSWERS != 0).then(|| whole.slice(whole.len() - cursor.0.len()..));
         Ok(ArchivedMessage {
             id,
@@ -238,6 +267,7 @@ impl Decoder {
             receipts,
             body: None,
             verdict,
+            sender,
             price,
             seen,
             routed: flags & NOT_ROUTED == 0,
@@ -398,12 +428,28 @@ mod tests {
         }
     }
 
+    fn wish() -> impl Strategy<Value = SenderWish> {
+        let words = ("[a-z:]{1,100}", "\\PC{0,30}", "\\PC{0,30}", "\\PC{0,30}");
+        (words, option::of(0..1_u64 << 60), 0..3_u8).prop_map(
+            |((pool, holder, user, reason), lease, otherwise)| SenderWish {
+                pool: pool.parse().unwrap(),
+                holder: holder.into(),
+                user: user.into(),
+                reason: reason.into(),
+                lease: lease.map(Duration::from_millis),
+                otherwise: NoSender::from_octet(otherwise).unwrap(),
+                given: None,
+            },
+        )
+    }
+
     prop_compose! {
         fn message()(
             id: u64, origin: u32, source in address(), destination in address(),
             service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, receipts in 0..8u8,
             octets in vec(any::<u8>(), 0..200), udhi: bool, accepted_at: u64, verdict in verdict(),
             quote in option::of(quote()), seen in option::of(vec(any::<u8>(), 0..100)),
+            sender in option::of(wish()),
         ) -> Message {
             Message {
                 id: MessageId(id),
@@ -426,6 +472,7 @@ mod tests {
                     verdict,
                     by: Arc::new(DecidedBy { plugin: "p".into(), version: "1".into() }),
                     note: None,
+                    sender: sender.map(Box::new),
                     quote: quote.map(Box::new),
                     seen: seen.map(Vec::into_boxed_slice),
                 },
@@ -479,6 +526,7 @@ mod tests {
                         .collect(),
                 ),
             },
+            sender: message.routed.sender.clone(),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();
                 Box::new(Price {

@@ -324,6 +324,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut Decoder) -> Optio
         receipts: ReceiptRequest::from_bits(trace.submission.receipts),
         body: with_body.then(|| Bytes::copy_from_slice(body)),
         verdict,
+        sender: None,
         price: None,
         seen: None,
         routed: true,

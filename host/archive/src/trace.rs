@@ -14,7 +14,9 @@
 use crate::Parties;
 use crate::archived::PriceState;
 use crate::storable::storable;
-use model::{Address, Final, Hook, Message, PeerId, Quote, Step, StepKind, Timestamp, Verdict};
+use model::{
+    Address, Final, Hook, Message, NoSender, PeerId, Quote, SenderWish, Step, StepKind, Timestamp, Verdict,
+};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -23,6 +25,9 @@ use std::sync::Arc;
 struct Trace {
     submission: Submission,
     route: Route,
+    /// The number of a pool that it was to have for its sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<Sender>,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
     steps: Vec<Stamped>,
@@ -55,6 +60,23 @@ enum Route {
     Legs(Vec<Leg>),
     Held(Timestamp),
     Rejected(model::RejectReason),
+}
+
+#[derive(Serialize)]
+struct Sender {
+    pool: String,
+    otherwise: NoSender,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    holder: Box<str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user: Box<str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: Box<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_ms: Option<u64>,
+    /// As it was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -130,6 +152,8 @@ enum What {
     UnknownSubscriber { cached: bool },
     AskedAnew { imsi: String },
     AwaitingAlert { until: Timestamp },
+    SenderTaken { pool: String, number: String },
+    NoSender { pool: String },
     Charged { amount: u64 },
     Refunded { amount: u64 },
 }
@@ -161,6 +185,7 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
     let trace = Trace {
         submission: submission(message),
         route: route(&message.routed.verdict, &name),
+        sender: message.routed.sender.as_deref().map(sender),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
         steps: ended.steps.iter().map(|step| stamped(step, &name)).collect(),
     };
@@ -212,6 +237,18 @@ fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
     }
 }
 
+fn sender(wish: &SenderWish) -> Sender {
+    Sender {
+        pool: wish.pool.to_string(),
+        otherwise: wish.otherwise,
+        holder: wish.holder.clone(),
+        user: wish.user.clone(),
+        reason: wish.reason.clone(),
+        lease_ms: wish.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
+        given: wish.given.as_ref().map(|address| storable(&address.value)),
+    }
+}
+
 fn price(quote: &Quote, ended: &Final) -> Price {
     let charge = quote.charge.as_ref();
     Price {
@@ -253,6 +290,10 @@ fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
         StepKind::UnknownSubscriber { cached } => What::UnknownSubscriber { cached: *cached },
         StepKind::AskedAnew { imsi } => What::AskedAnew { imsi: storable(&imsi.0) },
         StepKind::AwaitingAlert { until } => What::AwaitingAlert { until: *until },
+        StepKind::SenderTaken { pool, number } => {
+            What::SenderTaken { pool: pool.to_string(), number: number.to_string() }
+        }
+        StepKind::NoSender { pool } => What::NoSender { pool: pool.to_string() },
         StepKind::Charged { amount } => What::Charged { amount: *amount },
         StepKind::Refunded { amount } => What::Refunded { amount: *amount },
     };

@@ -169,6 +169,7 @@ fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrong
             verdict: Verdict::Reject(RejectReason::NoRoute),
             by: UNROUTED.clone(),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },

@@ -4,12 +4,13 @@ use crate::consent::comparable;
 use crate::engine::Engine;
 use crate::keys::Known;
 use crate::resolving::Subscription;
+use crate::senders::Found;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Answer, Command, Output, ReplyTo};
 use model::{
     FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed, StepKind,
-    SubmissionKey, Verdict,
+    SubmissionKey, Timestamp, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -65,11 +66,24 @@ impl Engine {
         }
         let leg = judged?;
         self.reserve(&message.routed).inspect_err(|_| self.totals.refused += 1)?;
-        if message.replace_if_present {
-            self.remove_replaced(now, &message, out);
+        let sender = self.find_sender(now, self.next_id, &mut message, out);
+        if let Some(reason) = sender.refused {
+            self.unreserve(&message.routed);
+            self.totals.refused += 1;
+            self.totals.opted_out += u64::from(reason == RejectReason::OptedOut);
+            return Err(Refusal::Rejected(reason));
         }
+        let replaced = self.replaced_by(&message);
         self.totals.accepted += 1;
-        Ok(self.admit(now, message, leg, out))
+        let id = self.admit(now, message, leg, sender, out);
+        // Afterwards: their ends make receipts, and these have ids.
+        for old in replaced {
+            if let Some(slot) = self.ids.get(&self.slab, old) {
+                self.step(now, slot, StepKind::Replaced);
+                self.end(now, slot, FinalState::Cancelled, None, out);
+            }
+        }
+        Ok(id)
     }
 
     /// Whether a submission may come in; the index of its first leg.
@@ -164,17 +178,34 @@ impl Engine {
     }
 
     /// Gives a message its id and its place. What it takes to refuse it has been looked at before.
-    pub(crate) fn admit(&mut self, now: Now, mut message: Message, leg: u8, out: &mut Output) -> MessageId {
+    pub(crate) fn admit(
+        &mut self,
+        now: Now,
+        mut message: Message,
+        leg: u8,
+        sender: Found,
+        out: &mut Output,
+    ) -> MessageId {
         let id = self.next_id;
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
         message.accepted_at = now.wall;
-        let resolved = self.resolve_at_once(now, &mut message, leg);
+        let resolved = match sender.hold {
+            Some(_) => Vec::new(),
+            None => self.resolve_at_once(now, &mut message, leg),
+        };
         let message = Arc::new(message);
         out.batch.accepted.push(message.clone());
         let slot = self.enter(now, &message, leg);
         self.cache(slot, message.clone());
         self.fresh.push(slot);
+        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        if let Some(until) = sender.hold {
+            self.step(now, slot, StepKind::Held { until });
+            self.hold(slot, now.moment_of(until));
+            self.record(now, slot, out);
+            return id;
+        }
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
@@ -276,17 +307,18 @@ impl Engine {
         self.timers.set(until, Timer::Message(slot, id));
     }
 
-    /// Ends what waits for the same origin, source, destination and service (SMPP 3.4 §5.2.18).
-    fn remove_replaced(&mut self, now: Now, message: &Message, out: &mut Output) {
+    /// What waits for the same origin, source, destination and service as a message that replaces it (SMPP 3.4 §5.2.18).
+    fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
+        if !message.replace_if_present {
+            return Vec::new();
+        }
         let pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
         let service = service_hash(&message.service_type);
-        for slot in self.pairs.all(&self.slab, pair) {
-            let entry = &self.slab[slot];
-            if entry.state.waits() && entry.service == service && entry.origin == message.origin {
-                self.step(now, slot, StepKind::Replaced);
-                self.end(now, slot, FinalState::Cancelled, None, out);
-            }
-        }
+        let entries = self.pairs.all(&self.slab, pair).into_iter().map(|slot| &self.slab[slot]);
+        let waiting = entries.filter(|entry| {
+            entry.state.waits() && entry.service == service && entry.origin == message.origin
+        });
+        waiting.map(|entry| entry.id).collect()
     }
 
     /// Asks the routing chain about a message whose hold is over.
@@ -324,6 +356,17 @@ impl Engine {
         }
         let mut message = Message::clone(&old);
         message.routed = routed;
+        self.pools.leave_line(id);
+        let sender = self.find_sender(now, id, &mut message, out);
+        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        if let Some(reason) = sender.refused {
+            message.routed.verdict = Verdict::Reject(reason);
+            message.routed.sender = None;
+        }
+        if let Some(until) = sender.hold {
+            self.hold_again(now, slot, until, message, out);
+            return;
+        }
         match &message.routed.verdict {
             Verdict::Reject(_) => {
                 self.replace_content(slot, message, out);
@@ -331,10 +374,7 @@ impl Engine {
             }
             Verdict::Hold(until) => {
                 let until = (*until).max(now.wall + std::time::Duration::from_secs(1));
-                self.step(now, slot, StepKind::Held { until });
-                self.replace_content(slot, message, out);
-                self.hold(slot, now.moment_of(until));
-                self.record(now, slot, out);
+                self.hold_again(now, slot, until, message, out);
             }
             Verdict::Forward(legs) => {
                 let leg = self.first_leg_with_room(legs).unwrap_or(0);
@@ -346,9 +386,22 @@ impl Engine {
                 self.peer_mut(peer);
                 self.name_subscriber(slot, &message);
                 let message = self.replace_content(slot, message, out);
-                self.begin_leg(now, slot, &message, out);
+                if let Some(scheduled) = message.scheduled.filter(|at| *at > now.wall) {
+                    self.defer(slot, now.moment_of(scheduled));
+                    self.record(now, slot, out);
+                } else {
+                    self.begin_leg(now, slot, &message, out);
+                }
             }
         }
+    }
+
+    /// Keeps a message that was routed again for another while.
+    fn hold_again(&mut self, now: Now, slot: Slot, until: Timestamp, message: Message, out: &mut Output) {
+        self.step(now, slot, StepKind::Held { until });
+        self.replace_content(slot, message, out);
+        self.hold(slot, now.moment_of(until));
+        self.record(now, slot, out);
     }
 
     /// Writes a message's content anew.

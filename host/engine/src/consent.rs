@@ -2,17 +2,23 @@
 
 use crate::Consent;
 use model::AddressBytes;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-/// All that are stopped.
+/// All that are stopped, by subscriber; his senders in order.
 #[derive(Debug, Default)]
 pub(crate) struct Consents {
-    stopped: FxHashSet<Consent>,
+    stopped: FxHashMap<AddressBytes, SmallVec<[AddressBytes; 1]>>,
 }
 
 impl Consents {
     pub(crate) fn is_stopped(&self, consent: &Consent) -> bool {
-        !self.stopped.is_empty() && self.stopped.contains(consent)
+        self.stopped_by(&consent.subscriber).binary_search(&consent.sender).is_ok()
+    }
+
+    /// The senders that a subscriber has told to stop.
+    pub(crate) fn stopped_by(&self, subscriber: &AddressBytes) -> &[AddressBytes] {
+        self.stopped.get(subscriber).map_or(&[], |senders| senders)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -21,12 +27,43 @@ impl Consents {
 
     /// Says whether this changed anything.
     pub(crate) fn set(&mut self, consent: Consent, stop: bool) -> bool {
-        if stop { self.stopped.insert(consent) } else { self.stopped.remove(&consent) }
+        let Consent { sender, subscriber } = consent;
+        if stop {
+            let senders = self.stopped.entry(subscriber).or_default();
+            let place = senders.binary_search(&sender);
+            if let Err(place) = place {
+                senders.insert(place, sender);
+            }
+            return place.is_err();
+        }
+        let Some(senders) = self.stopped.get_mut(&subscriber) else { return false };
+        let Ok(place) = senders.binary_search(&sender) else { return false };
+        senders.remove(place);
+        if senders.is_empty() {
+            self.stopped.remove(&subscriber);
+        }
+        true
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Consent> {
-        self.stopped.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Consent> {
+        self.stopped.iter().flat_map(|(subscriber, senders)| {
+            let consent =
+                |sender: &AddressBytes| Consent { sender: sender.clone(), subscriber: subscriber.clone() };
+            senders.iter().map(consent)
+        })
     }
+}
+
+/// All that a number can be written as that compares as `normal`: the way back from the form in which numbers are compared.
+pub(crate) fn spellings(normal: &AddressBytes, country: &str) -> impl Iterator<Item = String> {
+    let number = String::from_utf8_lossy(normal).into_owned();
+    let fronts = ["", "+", "00", "0"].map(str::to_owned);
+    let home = ["", "+", "00"].map(|front| format!("{front}{country}"));
+    let home = home.into_iter().filter(|_| !country.is_empty());
+    let country = country.to_owned();
+    let same = normal.clone();
+    let texts = fronts.into_iter().chain(home).map(move |front| format!("{front}{number}"));
+    texts.filter(move |text| self::normal(text.as_bytes(), &country) == same)
 }
 
 /// The pair in the form in which it is compared: the same subscriber is written with and without `+`, `00`, a trunk
@@ -35,7 +72,7 @@ pub(crate) fn comparable(sender: &[u8], subscriber: &[u8], country: &str) -> Con
     Consent { sender: normal(sender, country), subscriber: normal(subscriber, country) }
 }
 
-fn normal(number: &[u8], country: &str) -> AddressBytes {
+pub(crate) fn normal(number: &[u8], country: &str) -> AddressBytes {
     if number.iter().any(u8::is_ascii_alphabetic) || !number.is_ascii() {
         return number.iter().map(u8::to_ascii_lowercase).collect();
     }
@@ -75,6 +112,22 @@ mod tests {
         assert_eq!(normal(b"+4915112345678", "86").as_slice(), b"4915112345678");
         assert_eq!(normal(b"ACME", ""), normal(b"acme", ""));
         assert_eq!(normal(b"", "86").as_slice(), b"");
+    }
+
+    #[test]
+    fn every_way_to_write_a_number() {
+        let all = |number: &[u8], country: &str| {
+            let mut all: Vec<String> = spellings(&normal(number, country), country).collect();
+            all.sort();
+            all
+        };
+        let home = ["+13012345678", "+8613012345678", "0013012345678", "008613012345678", "013012345678"];
+        assert_eq!(all(b"+8613012345678", "86"), [&home[..], &["13012345678", "8613012345678"]].concat());
+        assert_eq!(all(b"10655", "86"), ["+10655", "+8610655", "0010655", "008610655", "10655"]);
+        assert_eq!(all(b"ACME", "86"), ["acme"]);
+        for spelling in all(b"4915112345678", "86") {
+            assert_eq!(normal(spelling.as_bytes(), "86").as_slice(), b"4915112345678", "{spelling}");
+        }
     }
 
     #[test]

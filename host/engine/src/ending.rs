@@ -133,7 +133,11 @@ impl Engine {
                 self.leave_deciding(slot);
                 slot
             }
-            State::Free | State::Ghost | State::Held | State::Routing | State::Ending => slot,
+            State::Held | State::Routing => {
+                self.pools.leave_line(self.slab[slot].id);
+                slot
+            }
+            State::Free | State::Ghost | State::Ending => slot,
         }
     }
 
@@ -169,6 +173,7 @@ impl Engine {
             self.make_receipt(now, &message, &ended, receipt, (all, delivered), out);
         }
         self.settle_charge(slot, &mut ended, out);
+        self.pools.give_back(now, id, &mut out.batch.pools);
         out.batch.finished.push((id, ended));
         self.release(slot);
     }

@@ -231,6 +231,7 @@ impl Engine {
     /// [`Engine::seal`] closes it.
     pub fn settle(&mut self, now: Now, out: &mut Output) {
         self.finish_recovered(now, out);
+        self.pools.give_back_orphans(now, &mut out.batch.pools);
         self.pools.advance(now, &mut out.batch.pools);
         self.pools.housekeep(now, self.settings.pools, &mut out.batch.pools);
         while let Some(timer) = self.timers.pop_due(now.mono) {
@@ -241,6 +242,7 @@ impl Engine {
             self.peers[peer as usize].dirty = false;
             self.dispatch(now, peer, out);
         }
+        self.call_up(now, out);
         self.ask_resolver(out);
         self.evict();
         self.load_ahead(out);

@@ -28,6 +28,7 @@ mod receipts;
 mod recover;
 mod requests;
 mod resolving;
+mod senders;
 mod settings;
 mod slab;
 mod status;

@@ -227,6 +227,13 @@ impl Engine {
         }
     }
 
+    /// Undoes [`Engine::reserve`] of a message that is refused after all.
+    pub(crate) fn unreserve(&mut self, routed: &Routed) {
+        if let Some(charge) = routed.quote.as_ref().and_then(|quote| quote.charge.as_ref()) {
+            self.money.release(charge, false);
+        }
+    }
+
     /// Captures or gives back what is reserved for a message that ends; its content must be in memory.
     pub(crate) fn settle_charge(&mut self, slot: Slot, ended: &mut Final, out: &mut Output) {
         let entry = &mut self.slab[slot];

@@ -4,6 +4,7 @@ mod all;
 mod lists;
 mod pool;
 mod recover;
+mod senders;
 mod table;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::ledger::Parked;
+use crate::senders::Found;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
 use crate::{Answer, Command, Event, Output, Part, ReplyTo};
@@ -370,11 +371,12 @@ impl Engine {
                 verdict: Verdict::Forward(vec![leg]),
                 by: BACK_TO_SENDER.clone(),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },
         };
-        self.admit(now, receipt, 0, out);
+        self.admit(now, receipt, 0, Found::default(), out);
     }
 }
 

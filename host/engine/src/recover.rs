@@ -91,6 +91,7 @@ impl Engine {
                 }
             }
         }
+        self.recover_sender(now, slot, &message);
         // No link is up yet: everything waits.
         if self.may_evict(slot) {
             self.evict_one(slot);
@@ -134,6 +135,8 @@ impl Engine {
     pub fn recovered(&mut self, next_id: MessageId, next_handed_seq: u64, rows: &[u64], out: &mut Output) {
         self.recovering = false;
         self.pools.recovered();
+        let (ids, slab) = (&self.ids, &self.slab);
+        self.pools.find_orphans(|id| ids.get(slab, id).is_some());
         self.next_id = next_id.max(MessageId::FIRST);
         self.handed_seq = next_handed_seq.max(1);
         out.batch.handed_done.extend_from_slice(rows);

@@ -210,7 +210,7 @@ impl Engine {
     /// Who has told whom to stop, in no order, at most `most`.
     #[must_use]
     pub fn stopped(&self, most: usize) -> Vec<Consent> {
-        self.consents.iter().take(most).cloned().collect()
+        self.consents.iter().take(most).collect()
     }
 
     /// Submission keys that are remembered.

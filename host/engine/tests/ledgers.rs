@@ -98,6 +98,7 @@ fn message() -> Message {
             verdict: Verdict::Forward(vec![Leg::to(GATEWAY)]),
             by,
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },

@@ -12,6 +12,7 @@ pub mod host {
                 import switchyard:hooks/tables@0.2.0;
                 import switchyard:hooks/counters@0.2.0;
                 import switchyard:hooks/peers@0.2.0;
+                import switchyard:hooks/numbers@0.2.0;
                 import switchyard:hooks/body@0.2.0;
                 import switchyard:hooks/kv@0.2.0;
                 import switchyard:hooks/http@0.2.0;
@@ -43,6 +44,7 @@ world!(router, "router", {
     "switchyard:hooks/tables@0.2.0": crate::bindings::host::switchyard::hooks::tables,
     "switchyard:hooks/counters@0.2.0": crate::bindings::host::switchyard::hooks::counters,
     "switchyard:hooks/peers@0.2.0": crate::bindings::host::switchyard::hooks::peers,
+    "switchyard:hooks/numbers@0.2.0": crate::bindings::host::switchyard::hooks::numbers,
     "switchyard:hooks/body@0.2.0": crate::bindings::host::switchyard::hooks::body,
 });
 world!(resolver, "resolver", {

@@ -57,8 +57,8 @@ impl Default for HooksOptions {
 pub struct Considered {
     /// The plugin version.
     pub by: Arc<DecidedBy>,
-    /// Its verdict (`None`: pass) with its note, or its fault.
-    pub outcome: Result<(Option<Verdict>, Option<String>), Fault>,
+    /// What it said, or its fault.
+    pub outcome: Result<Decision, Fault>,
 }
 
 /// All plugins and all hooks.
@@ -280,9 +280,9 @@ impl Hooks {
     pub fn route(&self, message: &Message, now: Timestamp) -> Routed {
         let mut seen = self.seen();
         match self.router.ask(message, now, &mut seen) {
-            Ended::Decided(Decision { verdict, note }, generation) => {
+            Ended::Decided(Decision { verdict, sender, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
-                Routed { verdict, by: generation.by.clone(), note, quote: None, seen: seen.record() }
+                Routed { verdict, by: generation.by.clone(), note, sender, quote: None, seen: seen.record() }
             }
             Ended::Fault(fault, generation) => {
                 let verdict = match &generation.binding.on_fault {
@@ -388,11 +388,9 @@ impl Hooks {
     pub fn explain(&self, message: &Message, now: Timestamp) -> Vec<Considered> {
         let mut steps = Vec::new();
         for generation in &self.router.chain().0 {
-            let outcome = generation
-                .ask(message, now, &mut Seen::Looking)
-                .map(|decision| (decision.verdict, decision.note.map(String::from)));
+            let outcome = generation.ask(message, now, &mut Seen::Looking);
             let decided = match &outcome {
-                Ok((verdict, _)) => verdict.is_some(),
+                Ok(decision) => decision.verdict.is_some(),
                 Err(_) => generation.binding.on_fault != OnFault::Pass,
             };
             steps.push(Considered { by: generation.by.clone(), outcome });

@@ -31,6 +31,7 @@ mod world;
 mod worlds;
 
 pub use crate::capabilities::Powers;
+pub use crate::capabilities::numbers::{PoolBoard, PoolState};
 pub use crate::capabilities::peers::{Board, PeerState};
 pub use crate::capabilities::tables::PrefixTable;
 pub use binding::{
@@ -46,3 +47,4 @@ pub use signature::{Trust, TrustedKey};
 pub use slot::{CandidateState, HookState, PluginCounts};
 pub use trial::{Trial, Tried};
 pub use world::Wit;
+pub use worlds::Decision;

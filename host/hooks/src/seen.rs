@@ -17,6 +17,7 @@ pub(crate) enum Asked {
     Table = 4,
     Prefix = 5,
     Random = 6,
+    Pool = 7,
 }
 
 impl Asked {
@@ -32,6 +33,7 @@ impl Asked {
             Self::Counter => "a counter",
             Self::Table | Self::Prefix => "a table of the appliance's",
             Self::Random => "a random number",
+            Self::Pool => "a number pool's state",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::{Biller, DeliveryPolicy, Resolver, Router};
 use crate::{Fault, FaultKind};
-use model::{Attempt, Leg, Message, Next, Quote, Resolution, Settlement, Timestamp, Verdict};
+use model::{Attempt, Leg, Message, Next, Quote, Resolution, SenderWish, Settlement, Timestamp, Verdict};
 
 /// Plugins of one hook, started and configured, for questions that change nothing.
 pub struct Trial {
@@ -25,6 +25,8 @@ enum Chains {
 pub struct Tried {
     /// Its verdict; `None`: no router decided.
     pub verdict: Result<Option<Verdict>, Fault>,
+    /// The number that it wants for the message's sender.
+    pub sender: Option<Box<SenderWish>>,
     /// Its note.
     pub note: Option<Box<str>>,
     /// What it asked the host that is not on record, so that the verdict need not be what it would have been.
@@ -64,15 +66,21 @@ impl Trial {
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp, seen: Option<&[u8]>) -> Tried {
         let Chains::Router(chain) = &self.chain else {
-            return Tried { verdict: Err(other_world()), note: None, missing: None, seen: None };
+            return Tried {
+                verdict: Err(other_world()),
+                sender: None,
+                note: None,
+                missing: None,
+                seen: None,
+            };
         };
         let mut seen = seen.map_or_else(Seen::recording, Seen::replaying);
-        let (verdict, note) = match chain.ask(message, now, &mut seen, &self.alarm) {
-            Ended::Decided(decision, _) => (Ok(decision.verdict), decision.note),
-            Ended::Fault(fault, _) => (Err(fault), None),
-            Ended::Nobody { .. } => (Ok(None), None),
+        let (verdict, sender, note) = match chain.ask(message, now, &mut seen, &self.alarm) {
+            Ended::Decided(decision, _) => (Ok(decision.verdict), decision.sender, decision.note),
+            Ended::Fault(fault, _) => (Err(fault), None, None),
+            Ended::Nobody { .. } => (Ok(None), None, None),
         };
-        Tried { verdict, note, missing: seen.missing(), seen: seen.record() }
+        Tried { verdict, sender, note, missing: seen.missing(), seen: seen.record() }
     }
 
     /// Asks a resolver.

@@ -34,7 +34,12 @@ pub(crate) const SERVED: &str = "switchyard:hooks@0.2.0 and, for routers, @0.1.0
 
 /// What a component of each world exports, and what it may import of ours.
 const WORLDS: [(Hook, &str, Wit, &[&str]); 5] = [
-    (Hook::Router, "routing", Wit::V0_2, &["types", "log", "clock", "tables", "counters", "peers", "body"]),
+    (
+        Hook::Router,
+        "routing",
+        Wit::V0_2,
+        &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
+    ),
     (Hook::Router, "routing", Wit::V0_1, &["types", "log", "clock", "tables", "peers", "body"]),
     (Hook::Resolver, "resolution", Wit::V0_2, &["log", "clock", "tables", "counters", "kv", "http", "hlr"]),
     (Hook::DeliveryPolicy, "delivery", Wit::V0_2, &["types", "log", "clock", "tables", "peers"]),

@@ -9,7 +9,9 @@
 mod support;
 
 use arc_swap::ArcSwap;
-use hooks::{Binding, BindingRecord, FaultKind, HookError, Hooks, HooksOptions, How, InstanceUse, OnFault};
+use hooks::{
+    Binding, BindingRecord, Decision, FaultKind, HookError, Hooks, HooksOptions, How, InstanceUse, OnFault,
+};
 use model::{
     Address, DecidedBy, Directory, Hook, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest,
     RejectReason, Routed, Text, Timestamp, Verdict,
@@ -138,7 +140,7 @@ fn message(source: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: Timestamp(u64::MAX),
-        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, quote: None, seen: None },
+        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, sender: None, quote: None, seen: None },
     }
 }
 
@@ -371,7 +373,7 @@ fn the_first_router_that_decides_ends_the_chain() {
     assert_eq!(house.goes_to("good"), house.peer("east"));
     let considered = house.hooks.explain(&message("good"), NOW);
     assert_eq!(considered.len(), 2);
-    assert!(matches!(considered[0].outcome, Ok((None, _))));
+    assert!(matches!(considered[0].outcome, Ok(Decision { verdict: None, .. })));
     house.hooks.activate(Hook::Router, NOW, vec![binding(passes)], None).unwrap();
     let routed = house.ask("good");
     assert_eq!(routed.verdict, Verdict::Reject(RejectReason::NoRoute));

@@ -192,8 +192,8 @@ fn who_only_wants_to_know_counts_nothing() {
     assert_eq!(counted(house.hooks.route(&asked(), NOW).note.as_deref()), "counted 1");
     for _ in 0..3 {
         let considered = house.hooks.explain(&asked(), NOW);
-        let (_, note) = considered[0].outcome.as_ref().unwrap();
-        assert_eq!(counted(note.as_deref()), "counted 2", "as if it were the next one");
+        let decision = considered[0].outcome.as_ref().unwrap();
+        assert_eq!(counted(decision.note.as_deref()), "counted 2", "as if it were the next one");
         // A trial counts for itself, and so does an activation's self-check.
         let tried = replay(&house, std::slice::from_ref(&asker), None);
         assert!(tried.missing.is_none() && tried.seen.is_some());

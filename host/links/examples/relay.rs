@@ -73,6 +73,7 @@ impl Routing for Constant {
             verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
             by: self.0.clone(),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         }

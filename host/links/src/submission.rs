@@ -20,6 +20,7 @@ pub(crate) fn unrouted() -> Routed {
         verdict: Verdict::Reject(RejectReason::NoRoute),
         by: UNROUTED.clone(),
         note: None,
+        sender: None,
         quote: None,
         seen: None,
     }

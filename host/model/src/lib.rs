@@ -17,6 +17,7 @@ mod pool_record;
 mod pool_request;
 mod receipt;
 mod resolution;
+mod sender;
 mod time;
 mod trace;
 mod verdict;
@@ -36,6 +37,7 @@ pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, Pool
 pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
+pub use sender::{NoSender, SenderWish};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{Final, FinalState, Step, StepKind};
 pub use verdict::{DecidedBy, Hook, Leg, RejectReason, Routed, Verdict};

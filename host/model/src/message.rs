@@ -168,14 +168,16 @@ pub struct Message {
 }
 
 impl Message {
-    /// The source and destination that it shows on a leg (index into its forward verdict).
+    /// The source and destination that it shows on a leg (index into its forward verdict). As source goes first what the leg
+    /// says, then the number that it has from a pool, then what the submitter wrote.
     #[must_use]
     pub fn addresses_on(&self, leg: u8) -> (&Address, &Address) {
         let leg = match &self.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)),
             Verdict::Hold(_) | Verdict::Reject(_) => None,
         };
-        let source = leg.and_then(|leg| leg.source.as_ref()).unwrap_or(&self.source);
+        let given = || self.routed.sender.as_ref()?.given.as_ref();
+        let source = leg.and_then(|leg| leg.source.as_ref()).or_else(given).unwrap_or(&self.source);
         let destination = leg.and_then(|leg| leg.destination.as_ref()).unwrap_or(&self.destination);
         (source, destination)
     }

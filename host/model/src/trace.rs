@@ -1,4 +1,4 @@
-use crate::{DecidedBy, Hook, Imsi, PeerId, PeerMessageId, Timestamp};
+use crate::{DecidedBy, Hook, Imsi, PeerId, PeerMessageId, PoolName, PoolNumber, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -104,6 +104,18 @@ pub enum StepKind {
     AwaitingAlert {
         /// Until when.
         until: Timestamp,
+    },
+    /// It got a number of a pool for its sender, and has it until it ends.
+    SenderTaken {
+        /// The pool.
+        pool: PoolName,
+        /// The number.
+        number: PoolNumber,
+    },
+    /// It was to have a number of a pool for its sender, and none was to be had.
+    NoSender {
+        /// The pool.
+        pool: PoolName,
     },
     /// What was reserved for it was captured.
     Charged {

@@ -1,4 +1,4 @@
-use crate::{Address, Imsi, PeerId, Quote, Timestamp};
+use crate::{Address, Imsi, PeerId, Quote, SenderWish, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -178,6 +178,8 @@ pub struct Routed {
     pub by: Arc<DecidedBy>,
     /// The plugin's note ("why here"), or the fault that `on-fault` answered.
     pub note: Option<Box<str>>,
+    /// The number that it is to have for its sender, where the plugin asks for one.
+    pub sender: Option<Box<SenderWish>>,
     /// What it is to cost, where a biller is bound.
     pub quote: Option<Box<Quote>>,
     /// What the host answered while the router decided, as `hooks` writes it down; `None` when the router asked nothing
@@ -186,10 +188,10 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// A verdict without note, price or anything seen.
+    /// A verdict without note, wish for a sender, price or anything seen.
     #[must_use]
     pub fn new(verdict: Verdict, by: Arc<DecidedBy>) -> Self {
-        Self { verdict, by, note: None, quote: None, seen: None }
+        Self { verdict, by, note: None, sender: None, quote: None, seen: None }
     }
 
     /// The same with a note.

@@ -1,5 +1,5 @@
 use archive::ArchivedMessage;
-use model::{Address, RejectReason, Timestamp};
+use model::{Address, RejectReason, SenderWish, Timestamp};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub trait Candidate: Send + Sync + 'static {
 pub struct Judged {
     /// Its verdict.
     pub verdict: Judgement,
+    /// The number of a pool that it wants for the message's sender.
+    pub sender: Option<Box<SenderWish>>,
     /// Its note; shown in examples.
     pub note: Option<Box<str>>,
     /// Why the verdict may be another than it would have been then: something was asked that was not recorded. `None`: it
@@ -27,10 +29,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// An exact verdict without note and price.
+    /// An exact verdict without wish for a sender, note and price.
     #[must_use]
     pub fn new(verdict: Judgement) -> Self {
-        Self { verdict, note: None, inexact_because: None, price: None }
+        Self { verdict, sender: None, note: None, inexact_because: None, price: None }
     }
 
     /// Whether it would certainly have been the same then.

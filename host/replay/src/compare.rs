@@ -4,9 +4,14 @@ use archive::{ArchivedLeg, ArchivedMessage, ArchivedVerdict};
 
 /// Whether the candidate decides as was decided.
 ///
-/// Compared are the peers, the order of their ranks, shares within a rank and rewritten addresses; not the numbers that
-/// ranks have, nor what legs cost, nor how long a message waits for them.
+/// Compared are the peers, the order of their ranks, shares within a rank, rewritten addresses and the pool that the sender is
+/// to come from, with all that is asked of it; not the numbers that ranks have, nor what legs cost, nor how long a message
+/// waits for them.
 pub(crate) fn same(message: &ArchivedMessage, judged: &Judged) -> bool {
+    message.sender == judged.sender && same_verdict(message, judged)
+}
+
+fn same_verdict(message: &ArchivedMessage, judged: &Judged) -> bool {
     match (&message.verdict, &judged.verdict) {
         (ArchivedVerdict::Forward(was), Judgement::Forward(is)) => {
             !is_home(was) && same_legs(message, was, is)

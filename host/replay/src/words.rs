@@ -1,13 +1,14 @@
 //! Verdicts in words, by which differences are grouped.
 //!
 //! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares appear where they are not equal:
-//! `forward north*9|south*1`. Rewritten addresses are named, never shown: numbers would make a group of every message.
+//! `forward north*9|south*1`. A sender of a pool follows, and what is done without one: `forward north, sender of texts else
+//! hold`. Rewritten addresses are named, never shown: numbers would make a group of every message.
 
 use crate::candidate::{Judged, Judgement};
 use crate::compare::is_home;
 use crate::legs::{Leg, Legs, common_divisor};
 use archive::{ArchivedMessage, ArchivedVerdict};
-use model::RejectReason;
+use model::{RejectReason, SenderWish};
 use std::fmt::Write;
 
 /// Stands between what was decided and what the candidate decides.
@@ -23,15 +24,11 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, judged: &Judged
         ArchivedVerdict::Hold(_) => out.push_str("hold"),
         ArchivedVerdict::Reject(reason) => write_reject(out, *reason),
     }
+    write_sender(out, message.sender.as_deref());
     let middle = out.len();
     out.push(BETWEEN);
     match &judged.verdict {
-        Judgement::Forward(legs) => {
-            write_legs(out, &Legs::of(legs));
-            if out.get(..middle) == out.get(middle + BETWEEN.len_utf8()..) {
-                out.push_str(" otherwise");
-            }
-        }
+        Judgement::Forward(legs) => write_legs(out, &Legs::of(legs)),
         Judgement::Home => out.push_str("home"),
         Judgement::Hold(_) if matches!(message.verdict, ArchivedVerdict::Hold(_)) => {
             out.push_str("hold until another time");
@@ -43,6 +40,16 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, judged: &Judged
             out.push_str("fault ");
             out.push_str(kind);
         }
+    }
+    write_sender(out, judged.sender.as_deref());
+    if out.get(..middle) == out.get(middle + BETWEEN.len_utf8()..) {
+        out.push_str(" otherwise");
+    }
+}
+
+fn write_sender(out: &mut String, wish: Option<&SenderWish>) {
+    if let Some(wish) = wish {
+        let _ = write!(out, ", sender of {} else {}", wish.pool, wish.otherwise.name());
     }
 }
 

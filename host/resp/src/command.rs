@@ -117,13 +117,11 @@ pub(crate) fn describe(arguments: &[&[u8]]) -> Reply {
         }
         b"list" => Reply::error("ERR syntax error"),
         b"info" if names.is_empty() => Reply::Array(COMMANDS.iter().map(Command::entry).collect()),
-        b"info" => Reply::Array(
-            names.iter().map(|name| lookup(name).map_or(Reply::Null, |found| found.entry())).collect(),
-        ),
-        b"docs" if names.is_empty() => Reply::Map(COMMANDS.iter().map(Command::docs).collect()),
-        b"docs" => {
-            Reply::Map(names.iter().filter_map(|name| lookup(name)).map(|found| found.docs()).collect())
+        b"info" => {
+            Reply::Array(names.iter().map(|name| lookup(name).map_or(Reply::Null, Command::entry)).collect())
         }
+        b"docs" if names.is_empty() => Reply::Map(COMMANDS.iter().map(Command::docs).collect()),
+        b"docs" => Reply::Map(names.iter().filter_map(|name| lookup(name)).map(Command::docs).collect()),
         _ => subcommand("command", what),
     }
 }

@@ -141,7 +141,7 @@ fn write_outcomes(outcomes: &[PoolOutcome], out: &mut BytesMut) {
     match refusal {
         None => head(b':', done, out),
         Some(why) => {
-            line(b'-', &format!("FAIL {done} of {} are done; of the others, {why}", outcomes.len()), out)
+            line(b'-', &format!("FAIL {done} of {} are done; of the others, {why}", outcomes.len()), out);
         }
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn message(
             verdict: Verdict::Reject(RejectReason::NoRoute),
             by: UNROUTED.clone(),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },

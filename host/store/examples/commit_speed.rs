@@ -40,6 +40,7 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
             verdict: Verdict::Forward(vec![Leg::to(PeerId(1))]),
             by: by.clone(),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },

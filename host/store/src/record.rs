@@ -5,8 +5,8 @@ use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
     Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
-    PeerId, PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed,
-    Step, StepKind, Text, Timestamp, Verdict,
+    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState,
+    ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (4; 1 to 3 are read too, and 3 is the same)
+/// * 1: format (4; 1 to 3 are read too, and 3 is the same without wishes)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -51,9 +51,10 @@ pub struct Decoder {
 /// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
 /// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
 ///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets, 2 which part (from format 2 on)
-/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers. Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers, 2 wish for a sender. Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
 ///   3 note), charge if flagged: account: 1 length, UTF-8; 8 amount; then plugin, version and note as above. Host answers:
-///   4 length, octets
+///   4 length, octets. Wish: 1 flags (bit 0 lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold),
+///   pool, holder, user, reason: each 2 length, UTF-8; then what is flagged: 8 ms, address
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
         | u8::from(message.text.udhi) << 1
@@ -118,14 +119,50 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_short(out, &receipt.peer_id.0);
         out.extend_from_slice(&receipt.part.to_le_bytes());
     }
-    let Routed { quote, seen, .. } = &message.routed;
-    out.push(u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1);
+    let Routed { quote, seen, sender, .. } = &message.routed;
+    out.push(u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1 | u8::from(sender.is_some()) << 2);
     if let Some(quote) = quote {
         encode_quote(out, quote);
     }
     if let Some(seen) = seen {
         put_long(out, seen);
     }
+    if let Some(sender) = sender {
+        encode_sender(out, sender);
+    }
+}
+
+fn encode_sender(out: &mut Vec<u8>, wish: &SenderWish) {
+    out.push(u8::from(wish.lease.is_some()) | u8::from(wish.given.is_some()) << 1);
+    out.push(wish.otherwise as u8);
+    for text in [wish.pool.as_str(), &wish.holder, &wish.user, &wish.reason] {
+        put_text(out, text);
+    }
+    if let Some(lease) = wish.lease {
+        out.extend_from_slice(&u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
+    }
+    if let Some(given) = &wish.given {
+        put_address(out, given);
+    }
+}
+
+fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderWish, RecordError> {
+    let flags = cursor.u8()?;
+    let otherwise = cursor.u8()?;
+    let otherwise = NoSender::from_octet(otherwise).ok_or_else(|| cursor.damaged("unknown otherwise"))?;
+    Ok(SenderWish {
+        pool: pool_name(cursor)?,
+        holder: cursor.text()?.into(),
+        user: cursor.text()?.into(),
+        reason: cursor.text()?.into(),
+        lease: if flags & 1 != 0 { Some(Duration::from_millis(cursor.u64()?)) } else { None },
+        otherwise,
+        given: if flags & 2 != 0 { Some(cursor.address()?) } else { None },
+    })
+}
+
+fn pool_name(cursor: &mut Cursor<'_>) -> Result<PoolName, RecordError> {
+    cursor.text()?.parse().map_err(|_| cursor.damaged("no name of a pool"))
 }
 
 /// Sender and addressee of a message's record, without the rest of it; `None` for a receipt of ours.
@@ -290,6 +327,7 @@ impl Decoder {
         let extras = if format >= 3 { cursor.u8()? } else { 0 };
         let quote = if extras & 1 != 0 { Some(Box::new(self.quote(&mut cursor)?)) } else { None };
         let seen = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
+        let sender = if extras & 4 != 0 { Some(Box::new(decode_sender(&mut cursor)?)) } else { None };
         let message = Message {
             id,
             kind,
@@ -307,7 +345,7 @@ impl Decoder {
             accepted_at,
             scheduled,
             expires_at,
-            routed: Routed { verdict, by, note, quote, seen },
+            routed: Routed { verdict, by, note, sender, quote, seen },
         };
         Ok((message, cursor.at()))
     }
@@ -338,7 +376,8 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
 /// 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 asked, 10 reported (1 state,
 /// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1 hook,
 /// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
-/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI); 0 is accepted.
+/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI),
+/// 23 sender taken (pool: 2 length, UTF-8; 8 number), 24 no sender (pool); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -417,6 +456,15 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.push(22);
                 put_short(out, &imsi.0);
             }
+            StepKind::SenderTaken { pool, number } => {
+                out.push(23);
+                put_text(out, pool.as_str());
+                out.extend_from_slice(&number.octets());
+            }
+            StepKind::NoSender { pool } => {
+                out.push(24);
+                put_text(out, pool.as_str());
+            }
         }
     }
 }
@@ -456,6 +504,13 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
             20 => StepKind::Charged { amount: cursor.u64()? },
             21 => StepKind::Refunded { amount: cursor.u64()? },
             22 => StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(cursor.short()?)) },
+            23 => {
+                let pool = pool_name(cursor)?;
+                let number = PoolNumber::from_octets(cursor.array()?);
+                let number = number.ok_or_else(|| cursor.damaged("no number of a pool"))?;
+                StepKind::SenderTaken { pool, number }
+            }
+            24 => StepKind::NoSender { pool: pool_name(cursor)? },
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });

@@ -10,10 +10,11 @@ use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
 use engine::{Answer, Before, Brake, Doing, Event, MessageStatus, Progress};
+use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
-    Address, Directory, Final, FinalState, Leg, Message, MessageId, Now, PeerId, Priority, ReceiptRequest,
-    ReceiptState, Refusal, Routed, StepKind, Text, Timestamp, Verdict,
+    Address, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
+    ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -84,15 +85,24 @@ impl Switchyard {
         self.directory.load().name(peer).to_string()
     }
 
-    fn verdict_words(&self, verdict: &Verdict) -> String {
-        match verdict {
+    fn verdict_words(&self, verdict: &Verdict, sender: Option<&SenderWish>) -> String {
+        let mut words = match verdict {
             Verdict::Forward(legs) => {
                 let legs: Vec<String> = legs.iter().map(|leg| self.leg_words(leg)).collect();
                 format!("forward: {}", legs.join(", then "))
             }
             Verdict::Hold(until) => format!("hold until {}", until.0),
             Verdict::Reject(reason) => format!("reject: {reason}"),
+        };
+        if let Some(wish) = sender {
+            let pool = &wish.pool;
+            words.push_str(&match wish.otherwise {
+                NoSender::Reject => format!("; as a number of pool {pool}, refused without one"),
+                NoSender::KeepSender => format!("; as a number of pool {pool}, or as it came without one"),
+                NoSender::Hold => format!("; as a number of pool {pool}, held until there is one"),
+            });
         }
+        words
     }
 
     fn leg_words(&self, leg: &Leg) -> String {
@@ -155,6 +165,10 @@ impl Switchyard {
             StepKind::AwaitingAlert { until } => {
                 format!("waiting for the subscriber to be heard of, until {}", until.0)
             }
+            StepKind::SenderTaken { pool, number } => {
+                format!("its sender is {number}, a number of pool {pool}")
+            }
+            StepKind::NoSender { pool } => format!("no number of pool {pool} was to be had for its sender"),
             StepKind::Charged { amount } => format!("charged {amount}"),
             StepKind::Refunded { amount } => format!("given back {amount}"),
         }
@@ -180,7 +194,7 @@ impl Switchyard {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
                 note: routed.note.as_deref().map(str::to_owned),
-                verdict: self.verdict_words(&routed.verdict),
+                verdict: self.verdict_words(&routed.verdict, routed.sender.as_deref()),
                 leg: None,
             },
             price: routed.quote.as_ref().map(|quote| view::Price {
@@ -592,6 +606,7 @@ impl Appliance for Switchyard {
                 verdict: Verdict::Reject(model::RejectReason::NoRoute),
                 by: Arc::new(model::DecidedBy { plugin: String::new(), version: String::new() }),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },
@@ -601,10 +616,10 @@ impl Appliance for Switchyard {
             for considered in self.routing.hooks.explain(&message, now) {
                 let by = format!("router {} {}", considered.by.plugin, considered.by.version);
                 steps.push(match considered.outcome {
-                    Ok((None, _)) => format!("{by}: pass"),
-                    Ok((Some(verdict), note)) => {
+                    Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
+                    Ok(Decision { verdict: Some(verdict), sender, note }) => {
                         let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                        format!("{by}: {}{note}", self.verdict_words(&verdict))
+                        format!("{by}: {}{note}", self.verdict_words(&verdict, sender.as_deref()))
                     }
                     Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
                 });
@@ -614,7 +629,7 @@ impl Appliance for Switchyard {
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the house's own rules: {}{note}",
-            self.verdict_words(&message.routed.verdict)
+            self.verdict_words(&message.routed.verdict, message.routed.sender.as_deref())
         ));
         if let Some(quote) = &message.routed.quote {
             let by = format!("biller {} {}", quote.by.plugin, quote.by.version);

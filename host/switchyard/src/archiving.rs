@@ -167,6 +167,7 @@ impl History {
                     version: record.router_version.clone(),
                 }),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },

@@ -154,6 +154,7 @@ mod tests {
                 verdict: Verdict::Reject(RejectReason::NoRoute),
                 by,
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },

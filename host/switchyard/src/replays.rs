@@ -246,7 +246,8 @@ impl Judge {
     /// What the router says now; the verdict as the house would take it, where it is one.
     fn verdict(&self, router: &Trial, archived: &ArchivedMessage, message: &mut Message) -> Judged {
         let seen = archived.seen.as_deref().unwrap_or_default();
-        let Tried { verdict, note, missing, .. } = router.route(message, archived.decided_at, Some(seen));
+        let Tried { verdict, sender, note, missing, .. } =
+            router.route(message, archived.decided_at, Some(seen));
         let verdict = match verdict {
             Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),
             Err(fault) => {
@@ -255,9 +256,10 @@ impl Judge {
                 return judged;
             }
         };
-        let routed = Routed { note, ..Routed::new(verdict, self.nobody.clone()) };
+        let routed = Routed { note, sender, ..Routed::new(verdict, self.nobody.clone()) };
         message.routed = self.house.settle(message, routed);
         let mut judged = Judged::new(judgement(&message.routed.verdict, &self.directory.load()));
+        judged.sender = message.routed.sender.take();
         judged.note = message.routed.note.take();
         judged.inexact_because = missing.map(Cow::Borrowed);
         judged
@@ -294,7 +296,8 @@ impl Candidate for Judge {
             Some(router) => self.verdict(router, archived, &mut message),
             None => {
                 message.routed.verdict = as_it_was(&archived.verdict, &self.directory.load());
-                Judged::new(judgement(&message.routed.verdict, &self.directory.load()))
+                let verdict = judgement(&message.routed.verdict, &self.directory.load());
+                Judged { sender: archived.sender.clone(), ..Judged::new(verdict) }
             }
         };
         self.price(archived, &message, &mut judged);

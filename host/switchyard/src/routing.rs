@@ -111,6 +111,7 @@ impl HouseRouting {
             legs.retain(|leg| leg.resolve || leg.peer != message.origin);
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
+                routed.sender = None;
                 routed.note = Some("every leg leads back to where the message came from".into());
             }
         }

@@ -21,7 +21,7 @@ use capabilities::{
 use doors::{Core, Hub};
 use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
-use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, Powers};
+use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, PoolBoard, PoolState, Powers};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
@@ -56,7 +56,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
     };
     let powers = powers(&config, &runtime, &networks)?;
-    let (board, shelf) = (powers.board.clone(), powers.shelf.clone());
+    let (board, pools, shelf) = (powers.board.clone(), powers.pools.clone(), powers.shelf.clone());
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
     let recovering = Instant::now();
@@ -147,6 +147,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         core: core.clone(),
         store: store.clone(),
         board,
+        pools,
         directory: directory.clone(),
         data: config.data.clone(),
         watermark: config.watermark,
@@ -293,6 +294,7 @@ fn powers(config: &Config, runtime: &tokio::runtime::Runtime, networks: &[Arc<Ne
     let registers = registers.authority(Arc::new(TableHlr::new(shelf.clone())));
     Ok(Powers {
         board: Arc::new(Board::default()),
+        pools: Arc::default(),
         counters: Arc::new(Counters::default()),
         values: Arc::new(KeyValues::open(&plugins.join("kv.redb"))?),
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
@@ -454,11 +456,12 @@ async fn run(config: &Config, links: &Links, business: &Business, appliance: &Ar
     Ok(())
 }
 
-/// What is looked at every second: the disk, the board of peers, the resolver, finished messages that are old enough.
+/// What is looked at every second: the disk, the boards of peers and pools, the resolver, finished messages that are old enough.
 struct Housekeeper {
     core: CoreHandle,
     store: Arc<Store>,
     board: Arc<Board>,
+    pools: Arc<PoolBoard>,
     directory: Arc<ArcSwap<Directory>>,
     data: std::path::PathBuf,
     watermark: u64,
@@ -470,6 +473,7 @@ struct Housekeeper {
 impl Housekeeper {
     fn run(self, stop: &crossbeam_channel::Receiver<()>) {
         self.watch_disk();
+        self.publish();
         let mut turn = 0_u64;
         let mut resolver = self.hooks.state(Hook::Resolver).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
@@ -508,13 +512,25 @@ impl Housekeeper {
     }
 
     fn publish(&self) {
-        let Some(peers) = self.core.look(|engine, _| engine.peers()) else { return };
+        let Some((peers, pools)) = self.core.look(|engine, _| (engine.peers(), engine.pool_counts())) else {
+            return;
+        };
         let names = self.directory.load();
         let states = peers.into_iter().map(|peer| {
             let links = u32::try_from(peer.links.len()).unwrap_or(u32::MAX);
             (names.name(peer.peer).to_string(), PeerState { links, queued: peer.queued })
         });
         self.board.publish(states.collect());
+        let pools = pools.into_iter().map(|(name, ready, counts)| {
+            let state = PoolState {
+                ready: ready as u64,
+                busy: (counts.busy_up + counts.busy_down) as u64,
+                down: (counts.idle_down + counts.busy_down) as u64,
+                total: counts.total() as u64,
+            };
+            (name.to_string(), state)
+        });
+        self.pools.publish(pools.collect());
     }
 
     fn trim(&self) {

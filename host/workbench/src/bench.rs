@@ -31,6 +31,8 @@ pub struct Given {
     pub tables: BTreeMap<String, Table>,
     /// The peers of the configuration. No others can be named in a verdict.
     pub peers: BTreeMap<String, PeerState>,
+    /// The number pools.
+    pub pools: BTreeMap<String, PoolState>,
     /// What was counted at `now` already.
     pub counters: Vec<Counted>,
     /// What is in the plugin's store.
@@ -91,6 +93,20 @@ pub struct PeerState {
 
 fn one() -> u32 {
     1
+}
+
+/// What the host knows of a number pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct PoolState {
+    /// Numbers that are to be had.
+    pub ready: u64,
+    /// Numbers that somebody has.
+    pub busy: u64,
+    /// Numbers that cannot be used now, busy ones among them.
+    pub down: u64,
+    /// All numbers.
+    pub total: u64,
 }
 
 /// Something counted before the first question.
@@ -347,6 +363,8 @@ pub enum Answer {
     Verdict {
         /// The verdict.
         verdict: Verdict,
+        /// The number that it wants for the message's sender.
+        sender: Option<Sender>,
         /// Why.
         note: Option<String>,
     },
@@ -395,6 +413,80 @@ pub enum Verdict {
     Hold(#[serde(deserialize_with = "crate::cases::moment")] u64),
     /// Refused, for this reason.
     Reject(String),
+}
+
+/// A number of a pool, wanted for the sender of a message: the pool's name alone, or with more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenSender", rename_all = "kebab-case")]
+pub struct Sender {
+    /// The pool.
+    pub pool: String,
+    /// What is to become of the message without one: `reject`, `keep-sender` or `hold`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub otherwise: WithoutNumber,
+    /// The user that a sticky pool looks at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Who holds it; nothing: the message's origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// What for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// After this long it is taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+}
+
+/// What is to become of a message without a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithoutNumber {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It goes out as it came.
+    KeepSender,
+    /// It waits for one.
+    Hold,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenSender {
+    Pool(String),
+    Whole(WholeSender),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct WholeSender {
+    pool: String,
+    #[serde(default)]
+    otherwise: WithoutNumber,
+    user: Option<String>,
+    holder: Option<String>,
+    reason: Option<String>,
+    lease_ms: Option<u64>,
+}
+
+impl From<WrittenSender> for Sender {
+    fn from(written: WrittenSender) -> Self {
+        match written {
+            WrittenSender::Pool(pool) => Self {
+                pool,
+                otherwise: WithoutNumber::Reject,
+                user: None,
+                holder: None,
+                reason: None,
+                lease_ms: None,
+            },
+            WrittenSender::Whole(whole) => {
+                let WholeSender { pool, otherwise, user, holder, reason, lease_ms } = whole;
+                Self { pool, otherwise, user, holder, reason, lease_ms }
+            }
+        }
+    }
 }
 
 /// One way to the destination.

@@ -2,8 +2,8 @@
 
 use crate::WorkbenchError;
 use crate::bench::{
-    Advice, Attempt, Counted, Exchange, FirstLeg, Given, Grants, Message, PeerState, Price, Question,
-    Resolution, Settlement, Step, Subscriber, Table, Verdict,
+    Advice, Attempt, Counted, Exchange, FirstLeg, Given, Grants, Message, PeerState, PoolState, Price,
+    Question, Resolution, Sender, Settlement, Step, Subscriber, Table, Verdict,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub(crate) struct Case {
     /// Asked in order; the last one's answer counts.
     pub(crate) questions: Vec<Question>,
     pub(crate) expected: Expected,
+    /// The number that a router wants for the message's sender; none must be wanted where nothing stands here.
+    pub(crate) sender: Option<Sender>,
     /// Nothing: any note, or none, is right.
     pub(crate) note: Option<String>,
     /// What a delivery policy advises; nothing must be advised where nothing stands here.
@@ -64,6 +66,7 @@ struct WrittenGiven {
     deadline_ms: Option<u64>,
     tables: BTreeMap<String, Table>,
     peers: BTreeMap<String, PeerState>,
+    pools: BTreeMap<String, PoolState>,
     counters: Vec<Counted>,
     kv: BTreeMap<String, String>,
     http: Vec<Exchange>,
@@ -85,6 +88,7 @@ struct WrittenCase {
     price: Option<WrittenPrice>,
     settle: Option<Vec<Settlement>>,
     expect: toml::Value,
+    sender: Option<Sender>,
     note: Option<String>,
     #[serde(default)]
     advice: Advice,
@@ -174,6 +178,7 @@ fn give(folder: &Path, mut given: Given, written: WrittenGiven) -> Result<Given,
     given.deadline_ms = written.deadline_ms.or(given.deadline_ms);
     given.tables.extend(written.tables);
     given.peers.extend(written.peers);
+    given.pools.extend(written.pools);
     given.counters.extend(written.counters);
     given.kv.extend(written.kv);
     // What a case says is looked at first.
@@ -203,7 +208,8 @@ fn case(folder: &Path, common: Given, written: WrittenCase) -> Result<Case, Wron
         expected(question, written.expect).map_err(|why| Wrong::Words(format!("expect: {why}")))?;
     let mut questions: Vec<Question> = written.earlier.into_iter().map(Question::from).collect();
     questions.append(&mut asked);
-    Ok(Case { name: written.name, given, questions, expected, note: written.note, advice: written.advice })
+    let WrittenCase { name, sender, note, advice, .. } = written;
+    Ok(Case { name, given, questions, expected, sender, note, advice })
 }
 
 fn expected(question: &Question, written: toml::Value) -> Result<Expected, String> {

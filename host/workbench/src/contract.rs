@@ -43,7 +43,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
 /// The interfaces that a world may import.
 pub(crate) fn given(hook: Hook) -> &'static [&'static str] {
     match hook {
-        Hook::Router => &["types", "log", "clock", "tables", "counters", "peers", "body"],
+        Hook::Router => &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
         Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr"],
         Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers"],
         Hook::Biller => &["types", "log", "clock", "tables", "kv", "http"],
@@ -62,6 +62,7 @@ pub(crate) fn meaning(interface: &str) -> Option<(&'static str, Option<&'static 
         ),
         "counters" => ("counts over sliding windows, kept by the host", None),
         "peers" => ("sees the links and queue length of every peer", None),
+        "numbers" => ("sees number pools, and asks for a number as the sender of the message at hand", None),
         "body" => ("reads the text of the message at hand", None),
         "kv" => ("keeps values over restarts, up to a quota", Some("kv = OCTETS")),
         "http" => (

@@ -1,11 +1,11 @@
 //! The bench: the appliance's own host, with what a case gives in the place of the appliance's.
 
-use crate::bench::{Answer, Bench, Exchange, Given, HttpFailure, Question, Subscriber, TableKind};
+use crate::bench::{Answer, Bench, Exchange, Given, HttpFailure, PoolState, Question, Subscriber, TableKind};
 use crate::words::Words;
 use arc_swap::ArcSwap;
 use capabilities::{Counters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber, LogBudgets};
 use capabilities::{MemoryValues, Request, Response, Shelf, ShelfOptions, Values as _};
-use hooks::{Binding, Board, HookError, Hooks, HooksOptions, Powers};
+use hooks::{Binding, Board, HookError, Hooks, HooksOptions, PoolBoard, Powers};
 use model::{Directory, Timestamp};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,6 +80,12 @@ fn powers(tables: &Path, given: &Given) -> Result<Powers, String> {
         .iter()
         .map(|(name, peer)| (name.clone(), hooks::PeerState { links: peer.links, queued: peer.queued }));
     board.publish(states.collect());
+    let pools = PoolBoard::default();
+    let states = given.pools.iter().map(|(name, pool)| {
+        let PoolState { ready, busy, down, total } = *pool;
+        (name.clone(), hooks::PoolState { ready, busy, down, total })
+    });
+    pools.publish(states.collect());
     let counters = Counters::default();
     // A trial counts for itself, under this name.
     let space = counters.space(&format!("{PLUGIN}#shadow"));
@@ -95,6 +101,7 @@ fn powers(tables: &Path, given: &Given) -> Result<Powers, String> {
     }
     Ok(Powers {
         board: Arc::new(board),
+        pools: Arc::new(pools),
         counters: Arc::new(counters),
         values: Arc::new(values),
         fetch: Arc::new(Others(given.http.clone())),

@@ -1,7 +1,7 @@
 //! Expected against got.
 
 use crate::WorkbenchError;
-use crate::bench::{Advice, Answer, Bench, Question, Resolution};
+use crate::bench::{Advice, Answer, Bench, Question, Resolution, Sender};
 use crate::cases::{Case, Expected};
 use crate::harness::Harness;
 use serde::Serialize;
@@ -51,7 +51,9 @@ fn right(case: &Case, answer: &Answer) -> bool {
         (Expected::Refused(part), Answer::Refused(words))
         | (Expected::Unsettled(part), Answer::Unsettled(words))
         | (Expected::Fault(part), Answer::Fault(words)) => words.contains(part),
-        (Expected::Verdict(wanted), Answer::Verdict { verdict, note }) => wanted == verdict && note_is(note),
+        (Expected::Verdict(wanted), Answer::Verdict { verdict, sender, note }) => {
+            wanted == verdict && case.sender == *sender && note_is(note)
+        }
         (Expected::Resolved(wanted), Answer::Resolved { answer, note }) => wanted == answer && note_is(note),
         (Expected::Next(wanted), Answer::Next { step, advice, note }) => {
             wanted == step && case.advice == advice.unwrap_or_default() && note_is(note)
@@ -74,7 +76,7 @@ fn expected(case: &Case) -> String {
         Expected::Next(step) => words(step),
         Expected::Price(price) => words(price),
     };
-    with(answer, case.note.as_deref(), case.advice)
+    with(with_sender(answer, case.sender.as_ref()), case.note.as_deref(), case.advice)
 }
 
 fn got(answer: &Answer) -> String {
@@ -84,12 +86,21 @@ fn got(answer: &Answer) -> String {
         Answer::Refused(words) => (format!("{{ refused = {} }}", quoted(words)), None, None),
         Answer::Unsettled(words) => (format!("{{ again = {} }}", quoted(words)), None, None),
         Answer::Fault(words) => (format!("{{ fault = {} }}", quoted(words)), None, None),
-        Answer::Verdict { verdict, note } => (words(verdict), note.as_deref(), None),
+        Answer::Verdict { verdict, sender, note } => {
+            (with_sender(words(verdict), sender.as_ref()), note.as_deref(), None)
+        }
         Answer::Resolved { answer, note } => (resolved(answer), note.as_deref(), None),
         Answer::Next { step, advice, note } => (words(step), note.as_deref(), *advice),
         Answer::Price { price, note } => (words(price), note.as_deref(), None),
     };
     with(answer, note, advice.unwrap_or_default())
+}
+
+fn with_sender(mut answer: String, sender: Option<&Sender>) -> String {
+    if let Some(sender) = sender {
+        let _ = write!(answer, ", sender = {}", words(sender));
+    }
+    answer
 }
 
 fn with(mut answer: String, note: Option<&str>, advice: Advice) -> String {
@@ -167,6 +178,7 @@ mod tests {
             given: Given::default(),
             questions: vec![Question::Resolve("49".to_owned())],
             expected,
+            sender: None,
             note: note.map(str::to_owned),
             advice,
         }
@@ -187,7 +199,8 @@ mod tests {
     #[test]
     fn a_failing_case_says_what_was_expected_and_what_came() {
         let forward = |rank| Verdict::Forward(vec![leg("north", rank)]);
-        let bench = Parrot(Answer::Verdict { verdict: forward(1), note: Some("prefix 8613".to_owned()) });
+        let note = Some("prefix 8613".to_owned());
+        let bench = Parrot(Answer::Verdict { verdict: forward(1), sender: None, note });
         let cases = [
             case(Expected::Verdict(forward(0)), Some("why"), Advice::default()),
             case(Expected::Verdict(forward(1)), None, Advice::default()),

@@ -1,8 +1,8 @@
 //! Questions and answers, from the words of cases into those of the host and back.
 
 use crate::bench::{
-    Address, Advice, Answer, Attempt, Charge, ErrorClass, Leg, Message, Price, Question, Resolution,
-    Settlement, Step, Subscriber, Verdict,
+    Address, Advice, Answer, Attempt, Charge, ErrorClass, Leg, Message, Price, Question, Resolution, Sender,
+    Settlement, Step, Subscriber, Verdict, WithoutNumber,
 };
 use crate::harness::HOME;
 use bytes::Bytes;
@@ -30,7 +30,8 @@ impl Words<'_> {
             Question::Configure => Answer::Configured,
             Question::Route(message) => {
                 let tried = trial.route(&self.message(message), self.now, None);
-                Answer::Verdict { verdict: self.verdict(tried.verdict?), note: note(tried.note) }
+                let sender = tried.sender.map(|wish| sender(&wish, &message.origin));
+                Answer::Verdict { verdict: self.verdict(tried.verdict?), sender, note: note(tried.note) }
             }
             Question::Resolve(number) => {
                 let found = trial.resolve(number, self.now)?;
@@ -173,6 +174,23 @@ fn reject(reason: model::RejectReason) -> String {
     match serde_json::to_value(reason) {
         Ok(serde_json::Value::String(word)) => word,
         _ => reason.to_string(),
+    }
+}
+
+fn sender(wish: &model::SenderWish, origin: &str) -> Sender {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Sender {
+        pool: wish.pool.to_string(),
+        otherwise: match wish.otherwise {
+            model::NoSender::Reject => WithoutNumber::Reject,
+            model::NoSender::KeepSender => WithoutNumber::KeepSender,
+            model::NoSender::Hold => WithoutNumber::Hold,
+        },
+        user: text(&wish.user),
+        // The host names the origin where the plugin names nobody.
+        holder: text(&wish.holder).filter(|holder| holder != origin),
+        reason: text(&wish.reason),
+        lease_ms: wish.lease.map(milliseconds),
     }
 }
 

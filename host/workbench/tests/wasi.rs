@@ -51,6 +51,7 @@ impl House {
         let shelf = Arc::new(Shelf::open(&folder.path().join("tables"), ShelfOptions::default()).unwrap());
         let powers = Powers {
             board: Arc::new(Board::default()),
+            pools: Arc::default(),
             counters: Arc::new(Counters::default()),
             values: Arc::new(MemoryValues::default()),
             fetch: Arc::new(Nowhere),

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! What the host offers is in one module per capability: [`log`], [`clock`], [`tables`], [`counters`], [`peers`],
-//! [`body`], [`kv`], [`http`], [`hlr`]. A component imports only what it calls; a call that its world does not have (a
+//! [`numbers`], [`body`], [`kv`], [`http`], [`hlr`]. A component imports only what it calls; a call that its world does not have (a
 //! router that calls [`http`]) makes a component that the host refuses.
 //!
 //! An instance is never called by two threads at once and never re-entered, but there are several instances: what one
@@ -47,12 +47,14 @@ mod router;
 pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
 pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
 pub use bindings::router::switchyard::hooks::types::{Address, Message};
-pub use bindings::router::switchyard::hooks::{body, clock, counters, log, peers, tables};
+pub use bindings::router::switchyard::hooks::{body, clock, counters, log, numbers, peers, tables};
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
-pub use router::{Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, pass, reject};
+pub use router::{
+    Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, pass, reject, take_sender,
+};
 
 #[doc(hidden)]
 pub use biller::Guest as BillerGuest;

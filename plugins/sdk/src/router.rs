@@ -2,6 +2,7 @@
 
 use crate::Message;
 use crate::bindings::router::exports::switchyard::hooks::routing;
+use crate::numbers::{SenderRequest, WithoutNumber};
 use std::time::Duration;
 
 #[doc(hidden)]
@@ -9,7 +10,7 @@ pub use routing::Guest;
 pub use routing::{Decision, Leg, RejectReason, Verdict};
 
 /// A routing plugin. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
-/// [`counters`](crate::counters), [`peers`](crate::peers) and [`body`](crate::body).
+/// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers) and [`body`](crate::body).
 pub trait Router: Sized {
     /// Reads a policy document.
     ///
@@ -56,6 +57,22 @@ impl Leg {
         self.cost = millionths;
         self
     }
+}
+
+/// Asks that the message gets a number of this pool for its sender, which is given back when the message ends; counts with
+/// [`forward`] and [`home`] only. [`numbers::take_sender`](crate::numbers::take_sender) has more to choose from.
+///
+/// # Errors
+/// What is wrong with the pool's name.
+pub fn take_sender(pool: &str, otherwise: WithoutNumber) -> Result<(), String> {
+    crate::numbers::take_sender(&SenderRequest {
+        pool: pool.to_owned(),
+        user: None,
+        holder: None,
+        reason: None,
+        lease: None,
+        otherwise,
+    })
 }
 
 /// Hand the message to one of these.

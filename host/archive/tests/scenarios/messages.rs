@@ -83,6 +83,7 @@ pub fn finished(n: u64) -> Finished {
             verdict: Verdict::Forward(vec![Leg::to(to)]),
             by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },
@@ -195,6 +196,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         }),
         seen: routed.seen.as_ref().map(|seen| Bytes::copy_from_slice(seen)),
         routed: true,
+        sender: None,
         lacking: None,
     }
 }

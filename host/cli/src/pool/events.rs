@@ -58,7 +58,7 @@ pub(super) fn all(
                     word(&failed["detail"])
                 )),
                 (false, None) => {
-                    output.line(&format!("{} {}", word(&told["number"]), word(&told["state"])))?
+                    output.line(&format!("{} {}", word(&told["number"]), word(&told["state"])))?;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! All pools, and what the tables are to know of them.
 
 use super::pool::Pool;
+use super::senders::Senders;
 use crate::{JournalPart, PoolRecord};
 use model::{
     Moment, Now, NumberStanding, PoolAnswer, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
@@ -59,8 +60,8 @@ pub(crate) struct Kept {
     pub(super) entries: u64,
     /// All entries before this one are in the table.
     folded: u64,
-    given: u64,
-    none: u64,
+    pub(super) given: u64,
+    pub(super) none: u64,
     /// Its part of the journal in the batch of this number.
     part: (u64, usize),
 }
@@ -90,6 +91,7 @@ pub(crate) struct Pools {
     batch: u64,
     seed: u64,
     pub(super) recovering: bool,
+    pub(super) senders: Senders,
 }
 
 /// What pools are allowed.
@@ -282,6 +284,7 @@ impl Pools {
             record.gone = true;
         }
         self.names.remove(name);
+        self.end_line(id);
         if let Some(kept) = self.kept.remove(&id) {
             self.numbers -= kept.pool.len();
             self.unfolded -= kept.pool.unfolded;
@@ -350,6 +353,7 @@ impl Pools {
         }
         kept.entries += made;
         self.unfolded += made;
+        self.stir(id);
     }
 
     fn summary(&self, now: Now, id: PoolId) -> PoolAnswer {
@@ -463,6 +467,7 @@ impl Pools {
                 self.due.insert((at, *id));
             }
         }
+        self.recover_holdings();
     }
 }
 

@@ -337,7 +337,7 @@ impl Pool {
         Ok(PoolOutcome::Given { number, ticket: PoolTicket(serial) })
     }
 
-    fn why_none(&self, now: Moment) -> PoolRefusal {
+    pub(super) fn why_none(&self, now: Moment) -> PoolRefusal {
         let next = self.hopes.first().map(|(at, _)| left(*at, now));
         if self.index.is_empty() {
             PoolRefusal::Empty

@@ -3,7 +3,7 @@
 use super::lists::{HEAVIEST, IdleList};
 use super::pool::Pool;
 use super::{Entry, Holder, NEVER};
-use model::{Now, NumberRow, NumberState, PoolNumber, PoolSettings};
+use model::{MessageId, Now, NumberRow, NumberState, PoolNumber, PoolSettings, PoolTicket};
 
 impl Pool {
     /// Takes a number as it was found in the tables, or, where the journal says that it has left, `None`. What comes later
@@ -47,6 +47,15 @@ impl Pool {
     pub fn recovered(&mut self, serial: u64) {
         self.serial = self.serial.max(serial);
         self.list_all();
+    }
+
+    /// Numbers that messages have for their senders.
+    pub(super) fn held_by_messages(&self) -> impl Iterator<Item = (MessageId, PoolNumber, PoolTicket)> {
+        self.entries.iter().filter_map(|entry| {
+            let message = entry.holder.as_ref()?.message?;
+            let held = matches!(entry.state, Some(NumberState::BusyUp | NumberState::BusyDown));
+            held.then_some((message, entry.number, PoolTicket(entry.stamp)))
+        })
     }
 
     /// Changes the settings; the idle order is kept. Rests that have begun last as long as they were to.

@@ -1,7 +1,8 @@
+use crate::pool_disk::PoolDisk;
 use bytes::Bytes;
 use engine::{
-    Answer, Command, Engine, Event, Handed, Output, PeerSettings, PeerStatus, Progress, Recovered, ReplyTo,
-    Settings, Uncertainty,
+    Answer, Command, Engine, Event, Handed, Output, PeerSettings, PeerStatus, Progress, Recovered,
+    Remembered, ReplyTo, Settings, Uncertainty,
 };
 use model::{
     Address, AddressBytes, Attempt, DecidedBy, Final, Imsi, Kind, Leg, LinkId, Message, MessageId, Moment,
@@ -31,6 +32,11 @@ pub(crate) struct House {
     handed: BTreeMap<u64, Vec<Handed>>,
     pub(crate) finished: BTreeMap<MessageId, Final>,
     next_id: MessageId,
+    pub(crate) pools: PoolDisk,
+    /// Pairs of which the one has told the other to stop.
+    stopped: Vec<engine::Consent>,
+    /// Held messages that wait for another verdict.
+    pub(crate) routes: Vec<Arc<Message>>,
     /// Numbers that the resolver has been asked about and has not answered.
     pub(crate) questions: Vec<AddressBytes>,
     /// Attempts that the policy has been asked about.
@@ -58,6 +64,9 @@ impl House {
             handed: BTreeMap::new(),
             finished: BTreeMap::new(),
             next_id: MessageId::FIRST,
+            pools: PoolDisk::default(),
+            stopped: Vec::new(),
+            routes: Vec::new(),
             questions: Vec::new(),
             decisions: Vec::new(),
             sent: Vec::new(),
@@ -73,7 +82,7 @@ impl House {
     fn boot(&mut self) {
         self.engine = Engine::new(self.settings.clone());
         let mut account = PeerSettings::new(ACCOUNT);
-        (account.addressee, account.receipts) = (true, false);
+        (account.addressee, account.receipts, account.opt_out) = (true, false, true);
         let mut out = Output::default();
         self.engine.apply(self.now, Event::Peer(account), &mut out);
         for peer in [FIRST, SECOND, SERIAL] {
@@ -89,6 +98,10 @@ impl House {
             .iter()
             .flat_map(|(seq, row)| row.iter().map(|handed| (handed.id, (*handed, *seq))))
             .collect();
+        let stopped = self.stopped.iter().cloned().map(Remembered::Stopped);
+        for found in stopped.chain(self.pools.remembered()) {
+            self.engine.recover_remembered(self.now, found);
+        }
         for (id, message) in &self.messages {
             let progress = self.progress.get(id).cloned();
             let message = Message::clone(message);
@@ -109,7 +122,15 @@ impl House {
         self.left.clear();
         self.questions.clear();
         self.decisions.clear();
+        self.routes.clear();
         self.boot();
+    }
+
+    /// As no disk of ours can: messages are gone, and what else was written with them is there.
+    pub(crate) fn lose_messages(&mut self) {
+        self.messages.clear();
+        self.progress.clear();
+        self.handed.clear();
     }
 
     pub(crate) fn run(&mut self, events: impl IntoIterator<Item = Event>) {
@@ -141,6 +162,11 @@ impl House {
 
     fn commit(&mut self, out: Output) -> Vec<Event> {
         let Output { batch, commands } = out;
+        self.pools.commit(batch.pools);
+        for (consent, stop) in batch.consents {
+            self.stopped.retain(|other| *other != consent);
+            self.stopped.extend(stop.then_some(consent));
+        }
         if !batch.accepted.is_empty() {
             self.next_id = batch.next_id;
         }
@@ -182,6 +208,7 @@ impl House {
                     }
                 }
                 Command::Answer { answer, .. } => self.answers.push(answer),
+                Command::Reroute { message } => self.routes.push(message),
                 other => panic!("{other:?} was not to be expected"),
             }
         }

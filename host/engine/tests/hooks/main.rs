@@ -4,7 +4,10 @@
 
 mod deciding;
 mod house;
+#[path = "../support/pool_disk.rs"]
+mod pool_disk;
 mod reach;
 mod resolving;
+mod senders;
 mod serial;
 mod strangers;

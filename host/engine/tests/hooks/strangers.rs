@@ -144,3 +144,21 @@ fn a_crash_asks_again_and_tries_once() {
     house.answer(id, unknown());
     assert_eq!((house.finished[&id].state, house.questions.len()), (FinalState::Failed, 0));
 }
+
+#[test]
+fn who_was_remembered_at_acceptance_is_asked_about_anew_after_a_crash_as_well() {
+    let mut house = remembered(false);
+    house.run([engine::Event::LinkDown { link: model::LinkId(SERIAL.0.into()) }]);
+    let id = submit(&mut house);
+    assert_eq!(house.progress_on_disk(id), None);
+    // The subscriber stands in the message, who found him nowhere.
+    house.crash();
+    house.link_up(SERIAL, 10);
+    assert_eq!((imsi_of(&house, id), house.questions.len()), (imsi("262011"), 0));
+    house.answer(id, unknown());
+    assert_eq!((house.questions.len(), house.sent.len()), (1, 0));
+    house.answer_all(&found("262012"));
+    assert_eq!(imsi_of(&house, id), imsi("262012"));
+    house.answer(id, unknown());
+    assert_eq!((house.finished[&id].state, house.questions.len()), (FinalState::Failed, 0), "and once only");
+}

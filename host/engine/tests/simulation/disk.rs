@@ -1,4 +1,5 @@
 use crate::money::Purse;
+use crate::pool_disk::PoolDisk;
 use engine::{Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Progress, Remembered};
 use model::{Balance, Final, Message, MessageId, Settlement};
 use std::collections::{BTreeMap, HashSet};
@@ -22,6 +23,7 @@ pub(crate) struct Disk {
     pub(crate) settled: Option<u64>,
     /// What the ledger should have come to.
     pub(crate) purse: Purse,
+    pub(crate) pools: PoolDisk,
     pub(crate) next_id: MessageId,
     pub(crate) next_handed: u64,
 }
@@ -90,6 +92,7 @@ impl Disk {
             self.settlements = self.settlements.split_off(&(upto + 1));
         }
         self.purse.check(&self.balances, self.messages.values());
+        self.pools.commit(batch.pools);
         for id in batch.archived {
             if let Some(ended) = self.finished.remove(&id) {
                 self.archived.insert(id, ended);

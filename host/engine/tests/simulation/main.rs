@@ -17,10 +17,13 @@
 //! * an attempt is asked about once, and a message that is being decided is found deferred after a crash;
 //! * a serial peer never has two messages for one subscriber, nor one while another is being decided; of equal urgency the
 //!   older goes first; whoever waits behind a message waits for one that is there; who is heard of is tried;
+//! * at every commit a number that a message has for its sender belongs to a message that is there, and to one alone; at the
+//!   end all are back;
 //! * every trace is one that a message can have;
 //! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
-//! A failure prints its seed: `SEED=n cargo test -p engine --test simulation` runs that one alone.
+//! A failure prints its seed and how the run was made: `SEED=n cargo test -p engine --test simulation` runs that one alone, and
+//! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
 
 #![allow(clippy::panic, reason = "a failed invariant ends the run")]
 
@@ -28,6 +31,9 @@ mod custody;
 mod disk;
 mod money;
 mod plugins;
+#[path = "../support/pool_disk.rs"]
+mod pool_disk;
+mod senders;
 mod world;
 
 use engine::Uncertainty;
@@ -54,7 +60,7 @@ impl Random {
 }
 
 /// How a run is made.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) crashes: bool,
     pub(crate) drops: bool,
@@ -67,19 +73,44 @@ pub(crate) struct Plan {
     pub(crate) plugins: bool,
     /// One peer takes one message at a time for a subscriber, and subscribers are out of reach.
     pub(crate) serial: bool,
+    /// Messages have numbers of pools for their senders.
+    pub(crate) senders: bool,
     /// A crash at this commit, counted from 0, and at no other: before its commands leave, or after.
     pub(crate) crash_at: Option<(usize, bool)>,
 }
 
 fn run(plan: Plan, seeds: u64) {
-    let only: Option<u64> = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
+    for seed in seeds_of(seeds) {
         live(seed, plan, 400);
+    }
+}
+
+/// The seeds of a plan: the usual ones, or what the environment says.
+fn seeds_of(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    };
+    match (number("SEED"), number("SEEDS")) {
+        (Some(only), _) => only..only + 1,
+        (None, seeds) => 0..seeds.unwrap_or(usual),
+    }
+}
+
+/// Tells of which run a failure was.
+struct Told(u64, Plan);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("SEED={}, {:?}", self.0, self.1);
+        }
     }
 }
 
 /// One life of a world; gives back how many commits it had.
 fn live(seed: u64, plan: Plan, steps: usize) -> usize {
+    let _told = Told(seed, plan);
     let mut world = World::new(seed, plan);
     for _ in 0..steps {
         world.step();
@@ -99,6 +130,7 @@ const CALM: Plan = Plan {
     money: false,
     plugins: false,
     serial: false,
+    senders: false,
     crash_at: None,
 };
 
@@ -187,10 +219,50 @@ fn subscribers_take_turns_over_crashes_and_broken_links() {
 #[test]
 fn subscribers_take_turns_over_a_crash_at_every_commit() {
     const STEPS: usize = 120;
-    for seed in 0..16 {
+    for seed in seeds_of(16) {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// Numbers are few: most messages wait for one.
+const SENDERS: Plan = Plan { senders: true, ..CALM };
+
+#[test]
+fn numbers_of_pools_come_back() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..SENDERS };
+        run(plan, 100);
+        run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { serial: true, plugins: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn numbers_of_pools_come_back_over_crashes() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..SENDERS };
+            run(plan, 60);
+            run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+        }
+    }
+}
+
+#[test]
+fn numbers_of_pools_come_back_over_a_crash_at_every_commit() {
+    const STEPS: usize = 100;
+    for seed in 0..12 {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { money: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 4, "{commits}");
             for commit in 0..commits {

@@ -202,15 +202,16 @@ impl Plugins {
     }
 }
 
-/// What a trace says must be a way that a message can go.
-pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool) {
+/// What a trace says must be a way that a message can go. Where `untold`, its subscriber may have been remembered when it was
+/// accepted: that costs no second write, and a crash forgets who said so.
+pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool, untold: bool) {
     let steps: Vec<&StepKind> = ended.steps.iter().map(|step| &step.kind).collect();
     if steps.len() >= Final::MAX_STEPS {
         return;
     }
     let resolver = |kind: &StepKind| matches!(kind, StepKind::Decided { hook: Hook::Resolver, .. });
     let policy = |kind: &StepKind| matches!(kind, StepKind::Decided { hook: Hook::DeliveryPolicy, .. });
-    let mut resolved = false;
+    let (mut resolved, mut forgotten) = (false, untold);
     for (index, step) in steps.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| steps[before]);
         let after = steps.get(index + 1).copied();
@@ -218,7 +219,7 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool) {
             StepKind::Resolved { .. } => {
                 assert!(before.is_some_and(resolver), "{id:?}: found by nobody: {steps:#?}");
                 assert!(!resolved, "{id:?}: found twice on a leg: {steps:#?}");
-                resolved = true;
+                (resolved, forgotten) = (true, false);
             }
             StepKind::UnknownSubscriber { .. } => {
                 assert!(before.is_some_and(resolver), "{id:?}: unknown to nobody: {steps:#?}");
@@ -226,11 +227,12 @@ pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool) {
                 let over = (ended.state, ended.error) == (FinalState::Failed, 1);
                 assert!(on || over, "{id:?}: unknown, and then: {steps:#?}");
             }
-            StepKind::NextLeg { .. } | StepKind::Rerouted { .. } => resolved = false,
+            StepKind::NextLeg { .. } | StepKind::Rerouted { .. } => (resolved, forgotten) = (false, false),
             StepKind::AskedAnew { .. } => {
                 let refused = matches!(before, Some(StepKind::Refused { .. }));
-                assert!(refused && resolved, "{id:?}: asked anew without a cause: {steps:#?}");
-                resolved = false;
+                let found = resolved || forgotten;
+                assert!(refused && found, "{id:?}: asked anew without a cause: {steps:#?}");
+                (resolved, forgotten) = (false, false);
             }
             step if resolver(step) => assert!(
                 matches!(after, Some(StepKind::Resolved { .. } | StepKind::UnknownSubscriber { .. })),

@@ -5,6 +5,7 @@ use crate::custody::Witness;
 use crate::disk::Disk;
 use crate::money::Till;
 use crate::plugins::{self, Plugins};
+use crate::senders;
 use crate::{Plan, Random};
 use engine::{
     Answer, Command, Engine, Event, Handed, Output, PeerSettings, Recovered, Remembered, ReplyTo, Settings,
@@ -59,6 +60,8 @@ pub(crate) struct World {
     taken: HashMap<MessageId, u32>,
     /// Messages that a doubt or a crash may have doubled.
     doubted: HashSet<MessageId>,
+    /// Messages that a crash found as they were accepted: whatever had happened to them by then is in no trace.
+    untold: HashSet<MessageId>,
     told_accepted: Vec<MessageId>,
     /// Submissions under a key: what was asked under which token, and what was answered first.
     asked: HashMap<u64, u64>,
@@ -76,7 +79,8 @@ pub(crate) struct World {
     witness: Witness,
     /// Answers that come though they were given up.
     late: Vec<(LinkId, MessageId)>,
-    told_late: HashSet<MessageId>,
+    /// Messages that were answered so while they were on their way to that link once more.
+    told_late: HashSet<(LinkId, MessageId)>,
     pub(crate) commits: usize,
 }
 
@@ -102,6 +106,7 @@ impl World {
             next_peer_id: 1,
             taken: HashMap::new(),
             doubted: HashSet::new(),
+            untold: HashSet::new(),
             told_accepted: Vec::new(),
             asked: HashMap::new(),
             keyed: HashMap::new(),
@@ -118,6 +123,9 @@ impl World {
             commits: 0,
         };
         world.boot();
+        if plan.senders {
+            senders::set_up().into_iter().for_each(|event| world.apply(event));
+        }
         world
     }
 
@@ -149,6 +157,7 @@ impl World {
         self.loads.clear();
         self.routes.clear();
         self.late.clear();
+        self.told_late.clear();
         self.witness.begin();
         self.till.crashed();
         self.plugins.gone();
@@ -202,6 +211,9 @@ impl World {
         for found in self.disk.remembered_money() {
             self.engine.recover_remembered(now, found);
         }
+        for found in self.disk.pools.remembered() {
+            self.engine.recover_remembered(now, found);
+        }
         for one in found {
             self.engine.recover(now, one, &mut self.out);
         }
@@ -218,6 +230,8 @@ impl World {
         for id in self.disk.handed.values().flatten().map(|handed| handed.id) {
             self.doubted.insert(id);
         }
+        let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
+        self.untold.extend(accepted);
         self.asked.clear();
         self.boot();
         // Peers send again what they got no answer for.
@@ -252,6 +266,7 @@ impl World {
         let Output { batch, commands } = std::mem::take(&mut self.out);
         self.witness.begin();
         self.disk.commit(batch);
+        senders::check(&self.disk, self.seed);
         self.commits += 1;
         let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
         match crash {
@@ -280,8 +295,7 @@ impl World {
                         assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
                     }
                     if self.links.iter().any(|(known, _)| *known == link) {
-                        if self.told_late.contains(&message.id) {
-                            // It was on its way to the link when its answer came.
+                        if self.told_late.remove(&(link, message.id)) {
                             let outcome = Outcome::Accepted { ids: Vec::new() };
                             self.apply(Event::Outcome { link, id: message.id, outcome });
                             continue;
@@ -368,6 +382,10 @@ impl World {
             }
             78..85 => self.answer_questions(),
             86 => self.answer_biller(),
+            93..96 if self.plan.senders => {
+                let event = senders::somebody(&mut self.random);
+                self.apply(event);
+            }
             87..93 if self.plan.plugins => self.some_word(),
             85 => {
                 let ids = self.disk.finished.keys().take(5).copied().collect();
@@ -403,6 +421,9 @@ impl World {
         if self.plan.plugins {
             self.rebind(true, true);
         }
+        if self.plan.senders {
+            senders::set_up().into_iter().for_each(|event| self.apply(event));
+        }
         for _ in 0..60_000 {
             self.answer_questions();
             self.answer_biller();
@@ -434,6 +455,8 @@ impl World {
         }
         let seed = self.seed;
         self.till.check_end(&self.disk, seed);
+        senders::check_end(&self.disk, seed);
+        assert_eq!(self.engine.senders(), (0, 0), "seed {seed}");
         assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
         assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
@@ -442,7 +465,7 @@ impl World {
         let left = self.engine.peers().iter().map(|peer| peer.aside + peer.parked).sum::<u64>();
         assert_eq!(left, 0, "seed {seed}: aside or parked");
         for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
-            plugins::check_trace(*id, ended, self.plan.serial);
+            plugins::check_trace(*id, ended, self.plan.serial, self.untold.contains(id));
         }
         for id in &self.told_accepted {
             let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));

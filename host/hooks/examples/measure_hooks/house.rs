@@ -58,6 +58,7 @@ impl House {
         }
         let powers = Powers {
             board: Arc::new(Board::default()),
+            pools: Arc::default(),
             counters: Arc::new(Counters::new(CounterOptions::default())),
             values: Arc::new(MemoryValues::default()),
             fetch: Arc::new(Offline),

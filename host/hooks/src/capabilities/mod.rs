@@ -8,6 +8,7 @@ mod hlr;
 pub(crate) mod http;
 mod kv;
 pub(crate) mod log;
+pub(crate) mod numbers;
 pub(crate) mod peers;
 mod previous;
 pub(crate) mod tables;
@@ -17,7 +18,7 @@ use crate::seen::Seen;
 use crate::{Binding, HookError};
 use bytes::Bytes;
 use capabilities::{Counters, Fetch, FetchLimits, Grant, Hlr, LogBudget, LogBudgets, Shelf, Space, Values};
-use model::Timestamp;
+use model::{SenderWish, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::StoreLimits;
@@ -26,6 +27,8 @@ use wasmtime::StoreLimits;
 pub struct Powers {
     /// The states of peers.
     pub board: Arc<peers::Board>,
+    /// The states of number pools.
+    pub pools: Arc<numbers::PoolBoard>,
     /// Sliding windows.
     pub counters: Arc<Counters>,
     /// The plugins' durable store.
@@ -107,6 +110,8 @@ pub(crate) struct State {
     pub(crate) destination: tables::Digits,
     /// The text of the message at hand.
     pub(crate) body: Bytes,
+    /// The number that the call wants for the message's sender.
+    pub(crate) sender: Option<Box<SenderWish>>,
     pub(crate) tables: Arc<tables::Tables>,
     /// `configure` is running: tables may be filled and opened.
     pub(crate) configuring: bool,
@@ -137,6 +142,7 @@ impl State {
             now: Timestamp(0),
             destination: tables::Digits::NONE,
             body: Bytes::new(),
+            sender: None,
             tables,
             configuring: true,
             looked: None,

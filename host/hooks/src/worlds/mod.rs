@@ -8,7 +8,8 @@ mod router;
 pub(crate) use biller::Biller;
 pub(crate) use delivery::DeliveryPolicy;
 pub(crate) use resolver::Resolver;
-pub(crate) use router::{Decision, Router};
+pub use router::Decision;
+pub(crate) use router::Router;
 
 use crate::capabilities::State;
 use crate::fault::Fault;

@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::generation::{Generation, Instance, note};
 use crate::runtime::Runtime;
 use crate::world::Wit;
-use model::{Address, Directory, Hook, Leg, Message, RejectReason, Timestamp, Verdict};
+use model::{Address, Directory, Hook, Leg, Message, RejectReason, SenderWish, Timestamp, Verdict};
 use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -21,11 +21,30 @@ pub(crate) struct Router;
 /// The last moment of the year 9999: what is held for longer has no date that anybody could be shown.
 const LATEST: Timestamp = Timestamp(253_402_300_799_999);
 
-/// What a router said, in the host's words; `None` is pass.
-#[derive(Clone)]
-pub(crate) struct Decision {
-    pub(crate) verdict: Option<Verdict>,
-    pub(crate) note: Option<Box<str>>,
+/// What a router said, in the host's words.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Its verdict; `None`: pass.
+    pub verdict: Option<Verdict>,
+    /// The number that the message is to have for its sender; with a verdict to forward only.
+    pub sender: Option<Box<SenderWish>>,
+    /// Why.
+    pub note: Option<Box<str>>,
+}
+
+impl Decision {
+    /// Who does not say who is to hold the number leaves it with the message's origin.
+    fn with_sender(mut self, sender: Option<Box<SenderWish>>, origin: &str) -> Self {
+        if matches!(self.verdict, Some(Verdict::Forward(_))) {
+            self.sender = sender.map(|mut wish| {
+                if wish.holder.is_empty() {
+                    wish.holder = origin.into();
+                }
+                wish
+            });
+        }
+        self
+    }
 }
 
 pub(crate) enum Pre {
@@ -90,6 +109,7 @@ impl World for Router {
     fn prepare(state: &mut State, message: &Message) {
         state.destination = Digits::of_address(&message.destination.value);
         state.body = message.text.octets.clone();
+        state.sender = None;
     }
 
     fn ask(
@@ -111,7 +131,8 @@ impl World for Router {
                 upgraded::decision(guest.switchyard_hooks_routing().call_route(store, question)?)
             }
         };
-        Ok(read(generation, &directory, decision))
+        let sender = instance.store.data_mut().sender.take();
+        Ok(read(generation, &directory, decision).map(|decision| decision.with_sender(sender, &texts.origin)))
     }
 
     fn own(message: &Message) -> Message {
@@ -131,12 +152,12 @@ impl World for Router {
     }
 
     fn same(one: &Decision, other: &Decision) -> bool {
-        one.verdict == other.verdict
+        one.verdict == other.verdict && one.sender == other.sender
     }
 
     fn words(decision: &Decision, directory: &Directory) -> String {
         let Some(verdict) = &decision.verdict else { return "pass".to_owned() };
-        match verdict {
+        let mut words = match verdict {
             Verdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => "home".to_owned(),
             Verdict::Forward(legs) => {
                 let legs: Vec<String> = legs.iter().map(|leg| leg_words(leg, directory)).collect();
@@ -144,7 +165,11 @@ impl World for Router {
             }
             Verdict::Hold(_) => "hold".to_owned(),
             Verdict::Reject(reason) => format!("reject {reason}"),
+        };
+        if let Some(wish) = &decision.sender {
+            words.push_str(&format!(", sender of {} else {}", wish.pool, wish.otherwise.name()));
         }
+        words
     }
 
     fn sample(message: &Message, directory: &Directory) -> String {
@@ -187,7 +212,7 @@ fn read(
             wit::RejectReason::TryLater => RejectReason::TryLater,
         })),
     };
-    Ok(Decision { verdict, note: note(decision.note) })
+    Ok(Decision { verdict, sender: None, note: note(decision.note) })
 }
 
 fn address_in(address: &AddressResult) -> Result<Address, Fault> {

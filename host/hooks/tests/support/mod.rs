@@ -7,7 +7,7 @@ use capabilities::{
     CounterOptions, Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response,
     Shelf, ShelfOptions, TableHlr,
 };
-use hooks::{Binding, Board, Hooks, HooksOptions, Powers};
+use hooks::{Binding, Board, Hooks, HooksOptions, PoolBoard, Powers};
 use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
 use model::{Routed, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,7 @@ pub fn powers(folder: &Path) -> Powers {
     let shelf = Arc::new(Shelf::open(&folder.join("tables"), ShelfOptions::default()).unwrap());
     Powers {
         board: Arc::new(Board::default()),
+        pools: Arc::default(),
         counters: Arc::new(Counters::new(CounterOptions::default())),
         values: Arc::new(MemoryValues::default()),
         fetch: Arc::new(Offline),
@@ -66,6 +67,7 @@ pub struct House {
     pub hooks: Arc<Hooks>,
     pub counters: Arc<Counters>,
     pub board: Arc<Board>,
+    pub pools: Arc<PoolBoard>,
     pub shelf: Arc<Shelf>,
     pub values: Arc<MemoryValues>,
     fetch: Arc<dyn Fetch>,
@@ -122,8 +124,9 @@ impl House {
     ) -> Self {
         let own = Powers { values: values.clone(), fetch: fetch.clone(), ..powers(folder.path()) };
         let (counters, board, shelf) = (own.counters.clone(), own.board.clone(), own.shelf.clone());
+        let pools = own.pools.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
-        Self { hooks, counters, board, shelf, values, fetch, options, directory: directory(), folder }
+        Self { hooks, counters, board, pools, shelf, values, fetch, options, directory: directory(), folder }
     }
 
     /// The same folder, opened anew.
@@ -201,6 +204,6 @@ pub fn message(source: &str, destination: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: NOW,
-        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, quote: None, seen: None },
+        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, sender: None, quote: None, seen: None },
     }
 }

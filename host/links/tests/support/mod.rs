@@ -61,7 +61,14 @@ impl Routing for ToPeer {
         assert_ne!(message.text.octets.as_ref(), FAULT, "a fault, as the test wants it");
         let to = if message.origin == ACCOUNT { PEER } else { ACCOUNT };
         let by = Arc::new(DecidedBy { plugin: "test".into(), version: "1".into() });
-        Routed { verdict: Verdict::Forward(vec![Leg::to(to)]), by, note: None, quote: None, seen: None }
+        Routed {
+            verdict: Verdict::Forward(vec![Leg::to(to)]),
+            by,
+            note: None,
+            sender: None,
+            quote: None,
+            seen: None,
+        }
     }
 }
 
@@ -203,6 +210,7 @@ pub fn message(id: u64, text: &[u8]) -> Message {
             verdict: Verdict::Forward(vec![Leg::to(PEER)]),
             by: Arc::new(DecidedBy { plugin: "test".into(), version: "1".into() }),
             note: None,
+            sender: None,
             quote: None,
             seen: None,
         },

@@ -158,6 +158,7 @@ prop_compose! {
             price,
             seen: None,
             routed,
+            sender: None,
             lacking: older.then_some(Lacking::Older),
         };
         (message, judged)

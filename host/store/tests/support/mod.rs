@@ -8,8 +8,8 @@ use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
     Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
-    PeerId, PeerMessageId, Priority, Quote, ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed,
-    Step, StepKind, Text, Timestamp, Verdict,
+    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState,
+    ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -87,13 +87,40 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 fn routed() -> impl Strategy<Value = Routed> {
     let word = "\\PC{0,64}";
     let seen = option::of(octets(90).prop_map(Vec::into_boxed_slice));
-    (verdict(), word, "[0-9a-f]{12}", option::of("\\PC{0,200}"), option::of(quote()), seen).prop_map(
-        |(verdict, plugin, version, note, quote, seen)| Routed {
+    let note = option::of("\\PC{0,200}");
+    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), option::of(quote()), seen).prop_map(
+        |(verdict, plugin, version, note, sender, quote, seen)| Routed {
             verdict,
             by: Arc::new(DecidedBy { plugin, version }),
             note: note.map(String::into_boxed_str),
+            sender: sender.map(Box::new),
             quote: quote.map(Box::new),
             seen,
+        },
+    )
+}
+
+fn pool() -> impl Strategy<Value = PoolName> {
+    "[a-z:]{1,100}".prop_map(|name| name.parse().expect("a name of a pool"))
+}
+
+fn pool_number() -> impl Strategy<Value = PoolNumber> {
+    "[0-9+*#]{1,16}".prop_map(|text| text.parse().expect("a number of a pool"))
+}
+
+fn sender() -> impl Strategy<Value = SenderWish> {
+    let words = ("\\PC{0,80}", "\\PC{0,80}", "\\PC{0,80}");
+    let otherwise = select(vec![NoSender::Reject, NoSender::KeepSender, NoSender::Hold]);
+    let lease = option::of(any::<u64>().prop_map(Duration::from_millis));
+    (pool(), words, lease, otherwise, option::of(address())).prop_map(
+        |(pool, (holder, user, reason), lease, otherwise, given)| SenderWish {
+            pool,
+            holder: holder.into(),
+            user: user.into(),
+            reason: reason.into(),
+            lease,
+            otherwise,
+            given,
         },
     )
 }
@@ -211,6 +238,8 @@ fn step() -> impl Strategy<Value = Step> {
         any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
         time().prop_map(|until| StepKind::AwaitingAlert { until }),
         octets(15).prop_map(|raw| StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
+        (pool(), pool_number()).prop_map(|(pool, number)| StepKind::SenderTaken { pool, number }),
+        pool().prop_map(|pool| StepKind::NoSender { pool }),
         any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
         any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
     ];

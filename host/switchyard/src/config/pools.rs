@@ -31,6 +31,7 @@ pub(super) fn limits(section: &Section<'_>) -> PoolLimits {
     let limits = PoolLimits {
         numbers: section.number("most-numbers", known.numbers as u64, 1..=1_000_000_000) as usize,
         history: section.number("history", known.history, 0..=1_000_000_000_000),
+        ..known
     };
     section.finish();
     limits

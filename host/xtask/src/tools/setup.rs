@@ -7,8 +7,8 @@ use xtask::{database, house};
 
 /// npm `smpp`.
 const NPM: &str = "smpp@0.5.1";
-/// PyPI `smpplib`.
-const PYPI: &str = "smpplib==2.2.4";
+/// PyPI `smpplib` and `redis`.
+const PYPI: [&str; 2] = ["smpplib==2.2.4", "redis==8.1.0"];
 
 struct Need {
     package: &'static str,
@@ -39,7 +39,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         package: "python3-venv",
-        reason: "places of their own for PyPI smpplib, and for what builds plugins in Python and C",
+        reason: "places of their own for PyPI smpplib and redis, and for what builds plugins in Python and C",
         there: || runs("python3", "-mensurepip"),
     },
     Need {
@@ -63,6 +63,11 @@ const NEEDS: &[Need] = &[
         there: || exists("/usr/sbin/sshd"),
     },
     Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
+    Need {
+        package: "redis-tools",
+        reason: "redis-cli and redis-benchmark, which ask number pools",
+        there: || runs("redis-cli", "--version") && runs("redis-benchmark", "--version"),
+    },
     Need {
         package: "mariadb-server",
         reason: "a data base of the archive, on a private port",
@@ -138,12 +143,13 @@ fn install(names: &[&str]) -> Result<()> {
 fn libraries() -> Result<()> {
     let folder = house::peers();
     let done = folder.join("complete");
-    let wanted = format!("{NPM} {PYPI}\n");
+    let pypi = PYPI.join(" ");
+    let wanted = format!("{NPM} {pypi}\n");
     if std::fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
     std::fs::create_dir_all(&folder)?;
-    println!("setup: npm {NPM} and PyPI {PYPI} into {}", folder.display());
+    println!("setup: npm {NPM} and PyPI {pypi} into {}", folder.display());
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix"])
         .arg(&folder)
@@ -152,6 +158,6 @@ fn libraries() -> Result<()> {
     let venv = folder.join("venv");
     house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
-    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check", PYPI]))?;
+    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYPI))?;
     Ok(std::fs::write(done, wanted)?)
 }

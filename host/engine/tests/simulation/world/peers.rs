@@ -3,7 +3,7 @@
 use super::{FEW, OnLink, PEERS, SERIAL, World};
 use crate::custody::{Witness, is_text, subscriber};
 use crate::plugins;
-use engine::{Event, ReplyTo};
+use engine::{Command, Event, ReplyTo};
 use model::{
     AddressBytes, ErrorClass, Kind, LinkId, Message, Outcome, PeerId, PeerMessageId, Receipt, ReceiptState,
     Timestamp,
@@ -188,7 +188,13 @@ impl World {
         let (link, id) = self.late.swap_remove(index);
         if self.links.iter().any(|(known, _)| *known == link) {
             self.on_links.retain(|flight| flight.message.id != id || flight.link != link);
-            self.told_late.insert(id);
+            let leaves_so = |command: &Command| match command {
+                Command::Send { link: to, message, .. } => (*to, message.id) == (link, id),
+                _ => false,
+            };
+            if self.out.commands.iter().any(leaves_so) {
+                self.told_late.insert((link, id));
+            }
             self.apply(Event::Outcome { link, id, outcome: Outcome::Accepted { ids: Vec::new() } });
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
 use crate::plugins::Plugins;
+use crate::senders;
 use bytes::Bytes;
 use engine::{Command, Event, ReplyTo};
 use model::{
@@ -80,12 +81,16 @@ impl World {
                 verdict,
                 by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
                 note: None,
+                sender: None,
                 quote: None,
                 seen: None,
             },
         };
         if self.plan.money {
             message.routed.quote = self.till.quote(&mut self.random);
+        }
+        if self.plan.senders {
+            message.routed.sender = senders::wish(&mut self.random, self.healthy);
         }
         message
     }
@@ -193,6 +198,9 @@ impl World {
             let mut routed = Routed { verdict: Verdict::Forward(vec![leg]), ..message.routed.clone() };
             if self.plan.money {
                 routed.quote = self.till.quote(&mut self.random);
+            }
+            if self.plan.senders {
+                routed.sender = senders::wish(&mut self.random, self.healthy);
             }
             self.apply(Event::Rerouted { id: message.id, routed });
         }

@@ -103,6 +103,7 @@ fn finished(n: u64) -> (Message, Final) {
             verdict: Verdict::Forward(vec![Leg::to(peer)]),
             by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: Some("prefix 49".into()),
+            sender: None,
             quote: None,
             seen: None,
         },

@@ -1,0 +1,380 @@
+//! Number pools as Redis clients see them: redis-cli, redis-benchmark and Python's library against the real binary.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
+use behaviour_tests::{Peer, Stage, until};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Nobody runs it; its sum is what counts.
+const SCRIPT: &str = "return redis.call('HGET', KEYS[1] .. ':numstate', ARGV[2])";
+
+/// A sum that nobody ever loads the text of.
+const CONFIGURED: &str = "5e1ec7ed00000000000000000000000000000001";
+
+/// The argon2id hash of `secret`, with the cheapest parameters: these accounts protect nothing.
+const HASH: &str =
+    "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
+
+struct Pools {
+    port: u16,
+    blueprint: Blueprint,
+}
+
+impl Pools {
+    /// A door with further keys of `[redis]` and further tables.
+    fn new(stage: &Stage, keys: &str) -> Result<Self> {
+        let port = free_port()?;
+        let mut blueprint = stage.blueprint()?;
+        blueprint.tables(&format!("[redis]\nlisten = [\"127.0.0.1:{port}\"]\n{keys}"));
+        Ok(Self { port, blueprint })
+    }
+
+    fn start(&self) -> Result<Appliance> {
+        self.blueprint.start()
+    }
+
+    fn python(&self, protocol: u8) -> Result<Python> {
+        Ok(Python(Peer::python("pools.py", &json!({ "port": self.port, "protocol": protocol }))?))
+    }
+
+    fn python_as(&self, username: &Value, password: &str) -> Result<Python> {
+        let options = json!({ "port": self.port, "username": username, "password": password });
+        Ok(Python(Peer::python("pools.py", &options)?))
+    }
+
+    /// What redis-cli prints.
+    fn cli(&self, words: &[&str]) -> Result<String> {
+        self.cli_with(&[], words)
+    }
+
+    fn cli_with(&self, options: &[&str], words: &[&str]) -> Result<String> {
+        let mut cli = Command::new("redis-cli");
+        cli.args(["-p", &self.port.to_string()]).args(options).args(words);
+        let output = cli.output().context("redis-cli; if it is missing, run: cargo xtask setup")?;
+        let told = [output.stdout, output.stderr].concat();
+        Ok(String::from_utf8(told)?.trim_end().to_owned())
+    }
+
+    /// The lines of words, all sent at once by `redis-cli --pipe`.
+    fn pipe(&self, lines: impl Iterator<Item = String>) -> Result<String> {
+        let mut cli = Command::new("redis-cli")
+            .args(["-p", &self.port.to_string(), "--pipe"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let text = lines.fold(String::new(), |all, line| all + &line + "\r\n");
+        cli.stdin.take().context("no input")?.write_all(text.as_bytes())?;
+        Ok(String::from_utf8(cli.wait_with_output()?.stdout)?)
+    }
+
+    fn benchmark(&self, options: &[&str], words: &[&str]) -> Result<String> {
+        let output = Command::new("redis-benchmark")
+            .args(["-p", &self.port.to_string(), "--csv"])
+            .args(options)
+            .args(words)
+            .output()
+            .context("redis-benchmark; if it is missing, run: cargo xtask setup")?;
+        ensure!(output.status.success(), "redis-benchmark: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+/// Python's library.
+struct Python(Peer);
+
+impl Python {
+    fn ask(&mut self, action: &Value) -> Result<Value> {
+        self.0.tell(action)?;
+        let mut done = self.0.expect("done")?;
+        Ok(done.get_mut("answer").map(Value::take).unwrap_or(done))
+    }
+
+    fn run(&mut self, line: &str) -> Result<Value> {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.ask(&json!({ "do": words }))
+    }
+
+    fn script(&mut self, key: &str, arguments: &[&str]) -> Result<Value> {
+        self.ask(&json!({ "script": SCRIPT, "key": key, "arguments": arguments }))
+    }
+}
+
+#[test]
+fn the_older_system_s_lines_run_as_they_stand() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+    let _appliance = pools.start()?;
+    let sum = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
+    assert_eq!(sum, "a1d52106ff6b8bcd45dcb39fc1781cc0c8dff002");
+    let script = |words: &[&str]| pools.cli(&[&["EVALSHA", &sum, "1", "{pool}"], words].concat());
+    for (words, told) in [
+        (&["call"][..], ""),
+        (&["reg", "123456"], "0"),
+        (&["add", "123456"], "1"),
+        (&["add", "123456"], "1"),
+        (&["call"], ""),
+        (&["reg", "123456"], "1"),
+        (&["call"], "123456"),
+        (&["call"], ""),
+        (&["call", "123456"], ""),
+        (&["hangup", "123456"], "1"),
+        (&["hangup", "123456"], "0"),
+        (&["call", "123456"], "123456"),
+        (&["unreg", "123456"], "1"),
+        (&["hangup", "123456"], "1"),
+        (&["reg", "123456"], "1"),
+    ] {
+        assert_eq!(script(words)?, told, "{words:?}");
+    }
+    assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, "idle+up");
+    assert_eq!(pools.cli(&["LRANGE", "{pool}:idle:up", "0", "-1"])?, "123456");
+    assert_eq!(pools.cli(&["EVAL", SCRIPT, "1", "{pool}", "del", "123456"])?, "1");
+    assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, "");
+    assert_eq!(pools.cli(&["LRANGE", "{pool}:idle:up", "0", "-1"])?, "");
+    Ok(())
+}
+
+#[test]
+fn a_configured_sum_needs_no_text_and_no_other_is_one() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, &format!("scripts = [\"{CONFIGURED}\"]\n"))?;
+    let _appliance = pools.start()?;
+    assert_eq!(pools.cli(&["EVALSHA", CONFIGURED, "1", "{pool}", "add", "123456"])?, "1");
+    assert_eq!(pools.cli(&["SCRIPT", "EXISTS", CONFIGURED])?, "1");
+    let unknown = pools.cli(&["EVALSHA", &"a".repeat(40), "1", "{pool}", "call"])?;
+    assert_eq!(unknown, "NOSCRIPT No matching script. Please use EVAL.");
+    let loaded = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
+    let refused = pools.cli(&["EVALSHA", &loaded, "1", "{pool}", "call"])?;
+    assert!(refused.starts_with("ERR no Lua is run here"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn redis_cli_is_at_home() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "")?;
+    let _appliance = pools.start()?;
+    assert_eq!(pools.cli(&["PING"])?, "PONG");
+    assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "29");
+    let docs = pools.cli(&["COMMAND", "DOCS", "POOL.CALL"])?;
+    assert!(docs.contains("Takes a number of a pool"), "{docs}");
+    assert_eq!(pools.cli(&["GET", "x"])?, "ERR unknown command 'GET', with args beginning with: 'x'");
+    assert_eq!(pools.cli(&["POOL.ADD", "p", "1", "2", "3", "WEIGHT", "2"])?, "3");
+    assert_eq!(pools.cli(&["POOL.REG", "p", "1", "2", "3"])?, "3");
+    let held = pools.cli(&["POOL.CALL", "p", "HOLDER", "ann", "LEASE", "600000", "TICKET"])?;
+    let (number, ticket) = held.split_once('\n').context("no ticket")?;
+    assert_eq!(number, "1");
+    // The newer protocol's map, as redis-cli shows it to a terminal.
+    let shown = pools.cli_with(&["-3", "--no-raw"], &["POOL.SHOW", "p", "1"])?;
+    for line in
+        ["\"state\" => \"busy+up\"", "\"holder\" => \"ann\"", &format!("\"ticket\" => (integer) {ticket}")]
+    {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    assert_eq!(pools.cli(&["POOL.HANGUP", "p", "1", "TICKET", ticket])?, "1");
+    let info = pools.cli(&["INFO"])?;
+    assert!(info.contains(&format!("tcp_port:{}", pools.port)) && info.contains("numbers_given:1"), "{info}");
+    let piped = pools.pipe((10..20_010).map(|number| format!("POOL.ADD many {number}")))?;
+    assert!(piped.contains("errors: 0, replies: 20000"), "{piped}");
+    assert_eq!(pools.cli(&["HLEN", "{many}:numstate"])?, "20000");
+    Ok(())
+}
+
+#[test]
+fn redis_benchmark_runs_and_every_call_got_a_number_of_its_own() -> Result<()> {
+    const CALLS: usize = 20_000;
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, &format!("scripts = [\"{CONFIGURED}\"]\n"))?;
+    let appliance = pools.start()?;
+    pools.pipe(
+        (0..CALLS).flat_map(|number| [format!("POOL.ADD p {number}"), format!("POOL.REG p {number}")]),
+    )?;
+    let calls = CALLS.to_string();
+    for options in [["-c", "50", "-P", "16"], ["-c", "5", "-P", "1"]] {
+        let told = pools.benchmark(&[&options[..], &["-n", "1000"]].concat(), &["PING"])?;
+        assert!(told.contains("PING"), "{told}");
+    }
+    let call = ["EVALSHA", CONFIGURED, "1", "{p}", "call"];
+    pools.benchmark(&["-c", "50", "-P", "16", "-n", &calls], &call)?;
+    let info = pools.cli(&["INFO", "pools"])?;
+    assert!(
+        info.contains(&format!("numbers={CALLS},idle_up=0,idle_down=0,busy_up={CALLS},busy_down=0")),
+        "{info}"
+    );
+    let stats = pools.cli(&["INFO", "stats"])?;
+    assert!(stats.contains(&format!("numbers_given:{CALLS}\r\ncalls_without_a_number:0")), "{stats}");
+    drop(appliance);
+    Ok(())
+}
+
+#[test]
+fn python_speaks_both_protocols() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+    let _appliance = pools.start()?;
+    for protocol in [2, 3] {
+        let mut python = pools.python(protocol)?;
+        // The library calls by the sum, is told that nobody knows it, and loads the text.
+        assert_eq!(python.script("{py}", &["add", "123456"])?, 1);
+        assert_eq!(python.script("{py}", &["call"])?, Value::Null);
+        assert_eq!(python.script("{py}", &["reg", "123456"])?, 1);
+        assert_eq!(python.script("{py}", &["call"])?, "123456");
+        assert_eq!(python.run("HGET {py}:numstate 123456")?, "busy+up");
+        let piped = json!({ "pipeline": [
+            ["POOL.HANGUP", "py", "123456"], ["POOL.CALL", "py"], ["POOL.CALL", "py"], ["PING"], ["NOTHING"],
+            ["LRANGE", "{py}:idle:up", "0", "-1"], ["POOL.LIST"],
+        ] });
+        let answers = python.ask(&piped)?;
+        assert_eq!(answers[1], "123456");
+        assert_eq!(
+            answers[2]["text"],
+            "NONUMBER all numbers of the pool that are up are busy; no lease has an end"
+        );
+        assert!(
+            answers[4]["text"].as_str().is_some_and(|text| text.contains("unknown command")),
+            "{answers}"
+        );
+        assert_eq!((&answers[5], &answers[6]), (&json!([]), &json!(["py"])));
+        // There are no transactions here, and the library hears it.
+        let refused = python.ask(&json!({ "transaction": [["POOL.LIST"]] }))?;
+        assert!(refused.to_string().contains("unknown command 'MULTI'"), "{refused}");
+        let info = python.ask(&json!({ "info": "pools" }))?;
+        assert_eq!((&info["pools"], &info["pool0"]["busy_up"]), (&json!(1), &json!(1)), "{info}");
+        let known = python.ask(&json!({ "command": null }))?;
+        assert_eq!(known["count"], 29);
+        assert_eq!(known["pools"].as_array().map(Vec::len), Some(11));
+        assert_eq!(python.script("{py}", &["del", "123456"])?, 1);
+        python.ask(&json!({ "close": null }))?;
+        assert_eq!(python.run("PING")?, true);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pool_of_more_than_one_part_comes_whole() -> Result<()> {
+    const MOST: u64 = 50_000;
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "")?;
+    let _appliance = pools.start()?;
+    let mut python = pools.python(3)?;
+    let numbers: Vec<String> = (1_000_000..1_000_000 + MOST).map(|number| number.to_string()).collect();
+    let add = |part: &[String]| [&["POOL.ADD".to_owned(), "p".to_owned()], part].concat();
+    let adds: Vec<Vec<String>> = numbers.chunks(1000).map(add).collect();
+    assert_eq!(python.ask(&json!({ "pipeline": adds }))?, json!(vec![1000; 50]));
+    python.run("POOL.REG p 1000000 1000001")?;
+    let states = python.ask(&json!({ "states": "p" }))?;
+    let expected =
+        json!({ "count": MOST, "kinds": { "idle+up": 2, "idle+down": MOST - 2 }, "first": "1000000" });
+    assert_eq!(states, expected);
+    Ok(())
+}
+
+#[test]
+fn accounts_have_their_rights() -> Result<()> {
+    let account = |name: &str, pools: &str, rights: &str| {
+        format!(
+            "[[redis.account]]\nname = {name:?}\npassword-hash = {HASH:?}\npools = {pools}\nrights = {rights}\n"
+        )
+    };
+    let keys = [
+        account("default", "[\"*\"]", "[\"read\", \"call\", \"manage\"]"),
+        account("ann", "[\"support*\"]", "[\"read\", \"call\"]"),
+    ]
+    .concat();
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, &keys)?;
+    let _appliance = pools.start()?;
+    assert_eq!(pools.cli(&["POOL.LIST"])?, "NOAUTH Authentication required.");
+    let secret = ["-a", "secret", "--no-auth-warning"];
+    assert_eq!(pools.cli_with(&secret, &["POOL.ADD", "support-1", "7"])?, "1");
+    assert_eq!(pools.cli_with(&secret, &["POOL.ADD", "sales", "8"])?, "1");
+    let mut ann = pools.python_as(&json!("ann"), "secret")?;
+    assert_eq!(ann.run("POOL.LIST")?, json!(["support-1"]));
+    assert_eq!(ann.run("HGET {support-1}:numstate 7")?, "idle+down");
+    let refused = ann.run("HGET {sales}:numstate 8")?;
+    assert_eq!(
+        (&refused["error"], &refused["text"]),
+        (&json!("NoPermissionError"), &json!("No permissions to access a key"))
+    );
+    let refused = ann.run("POOL.REG support-1 7")?;
+    assert_eq!(refused["text"], "User ann has no permissions to run the 'pool.reg' command");
+    let mut wrong = pools.python_as(&json!("ann"), "wrong")?;
+    let refused = wrong.run("PING")?;
+    assert_eq!(refused["error"], "AuthenticationError", "{refused}");
+    let mut default = pools.python_as(&Value::Null, "secret")?;
+    assert_eq!(default.run("POOL.REG support-1 7")?, 1);
+    Ok(())
+}
+
+#[test]
+fn what_was_told_is_there_after_a_crash() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools =
+        Pools::new(&stage, "[[pool]]\nname = \"cool\"\nstrategy = \"sticky\"\nquarantine = \"5s\"\n")?;
+    let appliance = pools.start()?;
+    let mut python = pools.python(2)?;
+    let answers = python.ask(&json!({ "pipeline": [
+        ["POOL.ADD", "p", "1", "2", "3", "4"], ["POOL.REG", "p", "3", "1", "2"],
+        ["POOL.CALL", "p", "HOLDER", "ann", "REASON", "sale"], ["POOL.UNREG", "p", "3"], ["POOL.DEL", "p", "4"],
+        ["POOL.CREATE", "made", "QUARANTINE", "7"], ["POOL.CREATE", "cool", "QUARANTINE", "9"],
+    ] }))?;
+    assert_eq!(answers, json!([4, 3, "3", 1, 1, "OK", "OK"]));
+    let shown = python.run("POOL.SHOW p 3")?;
+    drop(appliance.kill()?);
+    let appliance = pools.start()?;
+    let mut python = pools.python(2)?;
+    assert_eq!(python.run("POOL.SHOW p 3")?, shown);
+    assert_eq!(python.run("LRANGE {p}:idle:up 0 -1")?, json!(["1", "2"]));
+    assert_eq!(python.run("HGET {p}:numstate 4")?, Value::Null);
+    assert_eq!(python.run("POOL.LIST")?, json!(["cool", "made", "p"]));
+    assert_eq!(
+        python.run("POOL.CALL p 3")?["text"],
+        "FAIL the number is busy+down, and this cannot be done with it"
+    );
+    let quarantine = |shown: &Value| {
+        let words = shown.as_array()?;
+        words.get(words.iter().position(|word| word == "quarantine_ms")? + 1).cloned()
+    };
+    assert_eq!(quarantine(&python.run("POOL.SHOW made")?), Some(json!(7)));
+    // What the file says holds from each start on.
+    assert_eq!(quarantine(&python.run("POOL.SHOW cool")?), Some(json!(5000)));
+    let (status, _) = appliance.stop()?;
+    assert!(status.success());
+    Ok(())
+}
+
+#[test]
+fn at_the_end_clients_are_answered_and_let_go() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "")?;
+    let appliance = pools.start()?;
+    let mut idle = pools.python(2)?;
+    assert_eq!(idle.run("PING")?, true);
+    idle.run("POOL.CREATE none")?;
+    // Somebody who asks all the time hinders nobody.
+    let mut busy = Command::new("redis-benchmark")
+        .args(["-p", &pools.port.to_string(), "-c", "4", "-P", "16", "-n", "100000000", "-q"])
+        .args(["POOL.CALL", "none"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    until("calls come", || Ok(!pools.cli(&["INFO", "stats"])?.contains("calls_without_a_number:0")))?;
+    let (status, _) = appliance.stop()?;
+    assert!(status.success());
+    // redis-benchmark ends when the server goes away.
+    busy.kill()?;
+    busy.wait()?;
+    Ok(())
+}
+
+#[test]
+fn a_door_that_everybody_could_open_is_refused() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.tables("[redis]\nlisten = [\"0.0.0.0:6379\"]\n");
+    let (content, words) = blueprint.check()?;
+    assert!(!content && words.contains("everybody may do everything"), "{words}");
+    Ok(())
+}
