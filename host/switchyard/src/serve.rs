@@ -56,7 +56,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
     };
     let powers = powers(&config, &runtime, &networks)?;
-    let (board, pools, shelf) = (powers.board.clone(), powers.pools.clone(), powers.shelf.clone());
+    let (board, pool_board, shelf) = (powers.board.clone(), powers.pools.clone(), powers.shelf.clone());
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
     let recovering = Instant::now();
@@ -147,7 +147,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         core: core.clone(),
         store: store.clone(),
         board,
-        pools,
+        pools: pool_board,
         directory: directory.clone(),
         data: config.data.clone(),
         watermark: config.watermark,
