@@ -318,14 +318,6 @@ impl Play {
             must.len(),
             differs.map(|at| (&history[at], &must[at]))
         );
-        println!(
-            "{} events, {} changes in the history, {} crashes with {} events in doubt, {} leases ended",
-            self.done,
-            history.len(),
-            self.crashes,
-            self.doubtful,
-            self.lapses
-        );
         ensure!(self.crashes > 0 && self.doubtful > 0 && self.lapses > 0, "too few steps to prove anything");
         Ok(())
     }

@@ -256,7 +256,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return super::hooks_bench::run(options);
     }
     if let Some(Room::Pool(pool)) = &options.room {
-        return super::pool_bench::run(pool, options.binary.clone());
+        return super::pool_bench::run(pool, options.binary.as_deref());
     }
     if let Some(Room::Outage) = &options.room {
         return outage(options);

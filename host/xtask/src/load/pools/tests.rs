@@ -21,7 +21,7 @@ impl Simple {
         match (event, number) {
             ("call", None) => {
                 self.calls += 1;
-                let again = self.double_every.is_some_and(|every| self.calls % every == 0);
+                let again = self.double_every.is_some_and(|every| self.calls.is_multiple_of(every));
                 let given = if again { self.last.clone() } else { self.idle.pop_front() };
                 let Some(number) = given else { return "$-1\r\n".to_owned() };
                 self.busy.insert(number.clone());

@@ -7,7 +7,7 @@ mod rates;
 mod target;
 
 use anyhow::{Result, ensure};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 use target::Kind;
 use xtask::house;
@@ -84,7 +84,7 @@ impl Spread {
     }
 }
 
-pub(crate) fn run(options: &Options, binary: Option<PathBuf>) -> Result<()> {
+pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
     ensure!(options.seconds > 0.0 && options.rounds > 0, "--seconds and --rounds must be more than none");
     crate::tools::setup::packages(|name| name == "redis-server")?;
     let kinds = options.kinds();
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options, binary: Option<PathBuf>) -> Result<()> {
         disk::measure(folder.path())?;
     }
     let place = if kinds.contains(&Kind::Ours) && options.part != Some(Part::Disk) {
-        Some(super::place::Place::prepare("bench-pool-ours-", binary.as_deref())?)
+        Some(super::place::Place::prepare("bench-pool-ours-", binary)?)
     } else {
         None
     };
