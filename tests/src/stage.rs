@@ -10,21 +10,28 @@ use xtask::house;
 /// Everything to the peer `upstream`.
 pub const POLICY: &str = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
-struct Built {
-    binary: PathBuf,
-    plugins: PathBuf,
+/// Builds the daemon once for each test program: a test of an old binary would prove nothing.
+fn daemon() -> Result<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf>> = OnceLock::new();
+    match BUILT.get_or_init(|| house::daemon(false)) {
+        Ok(binary) => Ok(binary),
+        Err(error) => anyhow::bail!("{error:#}"),
+    }
 }
 
-/// Builds the daemon and the guests once for each test program: a test of an old binary would prove nothing.
-fn built() -> &'static Result<Built> {
-    static BUILT: OnceLock<Result<Built>> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let binary = house::daemon(false)?;
+/// Builds the guests, once as well.
+fn guests() -> Result<()> {
+    static BUILT: OnceLock<Result<()>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
         let mut plugins = house::cargo();
         plugins.args(["run", "--quiet", "--package", "xtask", "--", "plugins"]);
         house::run(plugins.stdout(std::process::Stdio::null())).context("building the guests")?;
-        Ok(Built { binary, plugins: house::root().join("target/plugins") })
-    })
+        Ok(())
+    });
+    match built {
+        Ok(()) => Ok(()),
+        Err(error) => anyhow::bail!("{error:#}"),
+    }
 }
 
 /// A folder of one test, removed with it.
@@ -38,12 +45,16 @@ pub struct Stage {
 impl Stage {
     /// Builds what is to be tested, and makes the folder.
     pub fn new() -> Result<Self> {
-        let built = match built() {
-            Ok(built) => built,
-            Err(error) => anyhow::bail!("{error:#}"),
-        };
-        let folder = tempfile::tempdir()?;
-        Ok(Self { folder, binary: built.binary.clone(), plugins: built.plugins.clone() })
+        let stage = Self::without_guests()?;
+        guests()?;
+        Ok(stage)
+    }
+
+    /// The same for a test that has no use for plugins.
+    pub fn without_guests() -> Result<Self> {
+        let binary = daemon()?.to_owned();
+        let plugins = house::root().join("target/plugins");
+        Ok(Self { folder: tempfile::tempdir()?, binary, plugins })
     }
 
     /// The folder.
