@@ -17,6 +17,11 @@ const CONFIGURED: &str = "5e1ec7ed00000000000000000000000000000001";
 const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
 
+/// Without a router, since no message goes anywhere here: nothing has to be compiled at each start.
+fn blueprint(stage: &Stage) -> Result<Blueprint> {
+    Blueprint::new(stage.binary(), &stage.folder().join("appliance"))
+}
+
 struct Pools {
     port: u16,
     blueprint: Blueprint,
@@ -26,7 +31,7 @@ impl Pools {
     /// A door with further keys of `[redis]` and further tables.
     fn new(stage: &Stage, keys: &str) -> Result<Self> {
         let port = free_port()?;
-        let mut blueprint = stage.blueprint()?;
+        let mut blueprint = blueprint(stage)?;
         blueprint.tables(&format!("[redis]\nlisten = [\"127.0.0.1:{port}\"]\n{keys}"));
         Ok(Self { port, blueprint })
     }
@@ -375,7 +380,7 @@ fn at_the_end_clients_are_answered_and_let_go() -> Result<()> {
 #[test]
 fn a_door_that_everybody_could_open_is_refused() -> Result<()> {
     let stage = Stage::new()?;
-    let mut blueprint = stage.blueprint()?;
+    let mut blueprint = blueprint(&stage)?;
     blueprint.tables("[redis]\nlisten = [\"0.0.0.0:6379\"]\n");
     let (content, words) = blueprint.check()?;
     assert!(!content && words.contains("everybody may do everything"), "{words}");
