@@ -8,6 +8,7 @@ mod directory;
 mod kannel;
 pub mod osmocom;
 mod peer;
+pub mod pools;
 mod raw;
 pub mod sgip;
 mod stage;
@@ -18,7 +19,7 @@ pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw::{Raw, RawPdu};
 pub use stage::{POLICY, Stage, activate, bind, shipped, steps, upload};
-pub use xtask::{appliance, load};
+pub use xtask::{appliance, load, random};
 
 /// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes
 /// waits for none of it.

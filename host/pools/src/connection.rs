@@ -47,8 +47,8 @@ pub(crate) struct Connection {
     ending: Option<Ending>,
     /// We stop.
     leaves: bool,
-    /// When the client last took something of what waits for it.
-    taken: Instant,
+    /// Since when the client takes nothing of what waits for it.
+    stuck: Option<Instant>,
     login_until: Instant,
 }
 
@@ -57,8 +57,7 @@ impl Connection {
         let (link, deliveries) = shared.hub.add();
         let session = shared.session();
         let dialogue = Dialogue::new(shared.clone(), session, link);
-        let begun = now();
-        let login_until = begun + shared.options.login_timeout;
+        let login_until = now() + shared.options.login_timeout;
         Self {
             shared,
             remote,
@@ -67,7 +66,7 @@ impl Connection {
             deliveries,
             ending: None,
             leaves: false,
-            taken: begun,
+            stuck: None,
             login_until,
         }
     }
@@ -88,15 +87,15 @@ impl Connection {
             {
                 break;
             }
-            let alarmed = self.alarm(unsent);
+            let alarmed = self.alarm();
             if let Some(at) = alarmed
                 && alarm.deadline() != at.into()
             {
                 alarm.as_mut().reset(at.into());
             }
             let reads = self.ending.is_none() && self.dialogue.session.wants_bytes();
+            // In no fixed order: a client that always has something to say must not keep the clock from being looked at.
             tokio::select! {
-                biased;
                 batch = self.deliveries.recv() => match batch {
                     Some(batch) => self.take(batch),
                     None => break,
@@ -120,12 +119,11 @@ impl Connection {
                 }
             }
         }
-        self.shared.hub.remove(self.link);
     }
 
     /// When to look at the clock.
-    fn alarm(&self, unsent: bool) -> Option<Instant> {
-        let stalled = unsent.then(|| self.taken + self.shared.options.stall_timeout);
+    fn alarm(&self) -> Option<Instant> {
+        let stalled = self.stuck.map(|since| since + self.shared.options.stall_timeout);
         let login = (!self.dialogue.session.is_known()).then_some(self.login_until);
         let leaving = match self.ending {
             Some(Ending::Leaving(until)) => Some(until),
@@ -136,11 +134,10 @@ impl Connection {
 
     /// A time is over; says whether that is the end.
     fn ring(&mut self) -> bool {
-        let unsent = !self.dialogue.session.output().is_empty();
-        let over = self.alarm(unsent).is_some_and(|at| at <= now());
+        let over = self.alarm().is_some_and(|at| at <= now());
         if over && self.shared.may_log() {
-            let known = self.dialogue.session.is_known();
-            tracing::info!(remote = %self.remote, known, unsent, "a Redis client is cut off: its time is over");
+            let (known, stuck) = (self.dialogue.session.is_known(), self.stuck.is_some());
+            tracing::info!(remote = %self.remote, known, stuck, "a Redis client is cut off: its time is over");
         }
         over
     }
@@ -178,7 +175,10 @@ impl Connection {
             _ => match writer.try_write(output) {
                 Ok(0) => return false,
                 Ok(octets) => octets,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stuck.get_or_insert_with(now);
+                    return false;
+                }
                 Err(_) => {
                     self.ending = Some(Ending::Broken);
                     output.len()
@@ -186,7 +186,7 @@ impl Connection {
             },
         };
         self.dialogue.session.written(written);
-        self.taken = now();
+        self.stuck = None;
         true
     }
 
@@ -234,6 +234,12 @@ impl Connection {
             tracing::warn!(remote = %self.remote, account = %name, "a Redis client's name or password is wrong");
         }
         None
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.hub.remove(self.link);
     }
 }
 

@@ -445,3 +445,6 @@ fn told(read: &Read, answer: PoolAnswer) -> Reply {
         _ => unexpected(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,34 @@ pub(crate) struct Place {
 }
 
 impl Shared {
+    pub(crate) fn new(
+        options: DoorOptions,
+        core: Arc<dyn Core>,
+        hub: Arc<Hub>,
+    ) -> Result<Self, getrandom::Error> {
+        let scripts = Scripts::new(options.scripts.iter().copied(), options.any_script);
+        let session = Options {
+            limits: options.limits,
+            accounts: !options.accounts.is_empty(),
+            scripts: Arc::new(scripts),
+            version: REDIS_VERSION.to_owned(),
+        };
+        Ok(Self {
+            accounts: Accounts::new(options.accounts.clone()),
+            verifier: Verifier::new(options.verifications)?,
+            guard: Arc::new(Guard::new(options.wrong_passwords)),
+            core,
+            hub,
+            counts: Counts::default(),
+            session: Arc::new(session),
+            next: AtomicI64::new(1),
+            lines: Mutex::new(Bucket::new(2.0, 20, now())),
+            since: now(),
+            port: AtomicU16::new(0),
+            options,
+        })
+    }
+
     pub(crate) fn session(&self) -> Session {
         Session::new(self.session.clone(), self.next.fetch_add(1, Relaxed))
     }
@@ -90,27 +118,7 @@ impl Door {
     /// # Errors
     /// When the system has no randomness to give.
     pub fn new(options: DoorOptions, core: Arc<dyn Core>, hub: Arc<Hub>) -> Result<Self, OpenError> {
-        let scripts = Scripts::new(options.scripts.iter().copied(), options.any_script);
-        let session = Options {
-            limits: options.limits,
-            accounts: !options.accounts.is_empty(),
-            scripts: Arc::new(scripts),
-            version: REDIS_VERSION.to_owned(),
-        };
-        let shared = Shared {
-            accounts: Accounts::new(options.accounts.clone()),
-            verifier: Verifier::new(options.verifications).map_err(OpenError::Random)?,
-            guard: Arc::new(Guard::new(options.wrong_passwords)),
-            core,
-            hub,
-            counts: Counts::default(),
-            session: Arc::new(session),
-            next: AtomicI64::new(1),
-            lines: Mutex::new(Bucket::new(2.0, 20, now())),
-            since: now(),
-            port: AtomicU16::new(0),
-            options,
-        };
+        let shared = Shared::new(options, core, hub).map_err(OpenError::Random)?;
         let alive = Mutex::new(Some(mpsc::channel(1)));
         Ok(Self { shared: Arc::new(shared), orders: watch::channel(None).0, alive })
     }

@@ -56,7 +56,8 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
     };
     let powers = powers(&config, &runtime, &networks)?;
-    let (board, pool_board, shelf) = (powers.board.clone(), powers.pools.clone(), powers.shelf.clone());
+    let (board, pool_board) = (powers.board.clone(), powers.pools.clone());
+    let shelf = powers.shelf.clone();
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
     let recovering = Instant::now();
@@ -147,7 +148,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         core: core.clone(),
         store: store.clone(),
         board,
-        pools: pool_board,
+        pool_board,
         directory: directory.clone(),
         data: config.data.clone(),
         watermark: config.watermark,
@@ -461,7 +462,7 @@ struct Housekeeper {
     core: CoreHandle,
     store: Arc<Store>,
     board: Arc<Board>,
-    pools: Arc<PoolBoard>,
+    pool_board: Arc<PoolBoard>,
     directory: Arc<ArcSwap<Directory>>,
     data: std::path::PathBuf,
     watermark: u64,
@@ -530,7 +531,7 @@ impl Housekeeper {
             };
             (name.to_string(), state)
         });
-        self.pools.publish(pools.collect());
+        self.pool_board.publish(pools.collect());
     }
 
     fn trim(&self) {

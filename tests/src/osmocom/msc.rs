@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::house;
-use xtask::osmocom::{Loopback, Program};
+use xtask::osmocom::Loopback;
+use xtask::program::Program;
 
 const VTY: u16 = 4254;
 const SGS: u16 = 29118;

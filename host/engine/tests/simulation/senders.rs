@@ -16,7 +16,7 @@ const WILD: &str = "wild";
 const NUMBERS: usize = 4;
 
 fn name(pool: &str) -> PoolName {
-    pool.parse().unwrap()
+    pool.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn number(random: &mut Random) -> PoolNumber {
@@ -24,7 +24,7 @@ fn number(random: &mut Random) -> PoolNumber {
 }
 
 fn numbered(digit: usize) -> PoolNumber {
-    format!("+49150{digit}").parse().unwrap()
+    format!("+49150{digit}").parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn event(pool: &str, request: PoolRequest) -> Event {

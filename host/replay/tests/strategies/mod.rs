@@ -136,6 +136,7 @@ prop_compose! {
     ) -> (ArchivedMessage, Judged) {
         let judged = Judged {
             verdict: faithfully.map_or(judgement, |turn| faithful(&verdict, turn)),
+            sender: None,
             note: note.map(Box::from),
             inexact_because: because.map(Cow::Borrowed),
             price: new_price,

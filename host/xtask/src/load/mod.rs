@@ -9,6 +9,7 @@
 
 pub mod gsm;
 mod histogram;
+pub mod pools;
 mod probe;
 mod processor;
 mod sink;

@@ -1,8 +1,8 @@
 //! Debian's `osmo-hlr`.
 
 use super::loopback::Loopback;
-use super::program::Program;
 use super::vty::Vty;
+use crate::program::Program;
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -3,22 +3,20 @@
 
 mod hlr;
 mod loopback;
-mod program;
 mod vty;
 
 pub use hlr::{GSUP, Hlr};
 pub use loopback::Loopback;
-pub use program::Program;
 pub use vty::Vty;
 
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 
 /// How long a program may take for anything. Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Looks until the condition holds.
-fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let (pause, deadline) = (crate::load::Stop::default(), Instant::now() + 2 * PATIENCE);
     while !holds()? {
         ensure!(Instant::now() < deadline, "in vain: {what}");

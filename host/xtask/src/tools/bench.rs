@@ -40,6 +40,8 @@ enum Room {
     Hooks(super::hooks_bench::Options),
     /// Traffic while the archive's MariaDB is up, stopped, and catching up; every message must be in the table at the end.
     Outage,
+    /// Number pools: calls and hangups a second beside Debian's redis-server, and what a call costs by the pool's size.
+    Pool(super::pool_bench::Options),
 }
 
 /// Numbers of an appliance's whole life; a longer measurement ends early.
@@ -252,6 +254,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if let Some(Room::Hooks(options)) = &options.room {
         return super::hooks_bench::run(options);
+    }
+    if let Some(Room::Pool(pool)) = &options.room {
+        return super::pool_bench::run(pool, options.binary.as_deref());
     }
     if let Some(Room::Outage) = &options.room {
         return outage(options);

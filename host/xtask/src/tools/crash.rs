@@ -1,12 +1,12 @@
 //! `cargo xtask crash`: SIGKILL under full load, again and again, and the books must balance.
 
 use super::place::{POLICY, Place};
-use super::random::Random;
 use anyhow::{Result, ensure};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xtask::appliance::PASSWORD;
 use xtask::load::{Sink, SinkOptions, Source, SourceOptions, Stop, Tally};
+use xtask::random::Random;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {

@@ -10,7 +10,7 @@ mod gsm_bench;
 pub(crate) mod hooks_bench;
 pub(crate) mod load;
 mod place;
-mod random;
+mod pool_bench;
 pub(crate) mod setup;
 pub(crate) mod swap;
 pub(crate) mod test;

@@ -78,6 +78,11 @@ const NEEDS: &[Need] = &[
         reason: "a data base of the archive, on a private port",
         there: || database::postgres_programs().is_some(),
     },
+    Need {
+        package: "redis-server",
+        reason: "what number pools are measured against, on a private port; the service that the package may start is not needed",
+        there: || exists("/usr/bin/redis-server"),
+    },
 ];
 
 fn exists(path: &str) -> bool {

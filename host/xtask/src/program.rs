@@ -1,4 +1,4 @@
-//! One of Osmocom's programs, running.
+//! A program as Debian ships it, running in a folder of its own.
 
 use crate::load::Stop;
 use anyhow::{Context, Result, bail, ensure};
@@ -34,7 +34,7 @@ impl Program {
             .spawn()
             .with_context(|| format!("starting {name}"))?;
         let mut program = Self { process, log };
-        let (pause, deadline) = (Stop::default(), Instant::now() + super::PATIENCE);
+        let (pause, deadline) = (Stop::default(), Instant::now() + crate::osmocom::PATIENCE);
         for address in listens {
             while TcpStream::connect(address).is_err() {
                 if let Some(status) = program.process.try_wait()? {
@@ -45,6 +45,11 @@ impl Program {
             }
         }
         Ok(program)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// SIGKILL, and waits until it is gone.
@@ -70,7 +75,7 @@ impl Program {
 
     /// Waits until it has said something so many times since its log began.
     pub fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
-        super::until("a word in its log", || {
+        crate::osmocom::until("a word in its log", || {
             let text = std::fs::read(&self.log)?;
             Ok(String::from_utf8_lossy(&text).lines().filter(|line| fits(line)).count() >= times)
         })

@@ -2,15 +2,16 @@
 
 /// A generator.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// One that this seed repeats.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A seed that differs from run to run.
-    pub(crate) fn any_seed() -> u64 {
+    pub fn any_seed() -> u64 {
         std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64) % 1_000_000_007
     }
 
@@ -23,7 +24,17 @@ impl Random {
     }
 
     /// From `from` to below `to`.
-    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
+    pub fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from)
+    }
+
+    /// One of these; `None` if there are none.
+    pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        (!of.is_empty()).then(|| &of[self.between(0, of.len() as u64) as usize])
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.between(0, 100) < percent
     }
 }

@@ -1,0 +1,45 @@
+//! What a call costs by the size of the pool.
+
+use super::target::{Crowd, Kind, Target};
+use super::{Options, Spread};
+use crate::tools::place::Place;
+use anyhow::Result;
+
+const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const CROWD: (usize, usize) = (50, 16);
+
+pub(super) fn measure(options: &Options, place: &Place) -> Result<()> {
+    let folder = place.folder.path().join("cost");
+    let target = Target::start(Kind::Ours, &folder, Some(place), &Target::script(&folder)?)?;
+    println!(
+        "\n  a call and its hangup by the size of the pool; {} connections, {} calls at once; {} rounds by turns, {} s each",
+        CROWD.0, CROWD.1, options.rounds, options.seconds
+    );
+    println!(
+        "     numbers       pairs a second: least    median  greatest   processor, µs a pair   memory, octets a number"
+    );
+    let mut pools = Vec::new();
+    for size in SIZES {
+        let before = target.memory().unwrap_or_default();
+        let pool = target.pool(&format!("numbers-{size}"), size)?;
+        let memory = target.memory().unwrap_or_default().saturating_sub(before) as f64 / size as f64;
+        pools.push((size, pool, memory, Vec::new()));
+    }
+    let crowd = Crowd { connections: CROWD.0, batch: CROWD.1, threads: options.callers };
+    for _ in 0..options.rounds {
+        for (_, pool, _, row) in &mut pools {
+            row.push(target.measure(pool, crowd, options.time())?);
+        }
+    }
+    let mut first = None;
+    for (size, _, memory, row) in &pools {
+        let rates = Spread::of(row.iter().map(|one| one.report.rate));
+        let cost = Spread::of(row.iter().map(|one| one.cost)).middle;
+        let against = cost / *first.get_or_insert(cost);
+        println!(
+            "  {size:>10}{:>28.0}{:>10.0}{:>10.0}{cost:>15.2} ({against:.2} times){memory:>18.0}",
+            rates.least, rates.middle, rates.greatest
+        );
+    }
+    Ok(())
+}
