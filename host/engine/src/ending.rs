@@ -222,6 +222,9 @@ impl Engine {
             if self.slab[slot].state == State::Aside {
                 self.loaded_aside(slot);
             }
+            if self.slab[slot].state == State::Held {
+                self.pools.remind(id);
+            }
             if self.slab[slot].state == State::Ending
                 && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
             {

@@ -4,7 +4,7 @@
 use crate::Output;
 use crate::consent::normal;
 use crate::engine::Engine;
-use crate::slab::{Slot, State};
+use crate::slab::{Slot, State, flag};
 use model::{
     Message, MessageId, NoSender, Now, PoolCounts, PoolName, PoolRefusal, RejectReason, SenderWish, Step,
     StepKind, Timestamp, Verdict,
@@ -113,6 +113,7 @@ impl Engine {
         for id in self.pools.called_up() {
             if let Some(slot) = self.ids.get(&self.slab, id)
                 && self.slab[slot].state == State::Held
+                && !self.slab[slot].has(flag::LOADING)
             {
                 self.ask_route(now, slot, out);
             }

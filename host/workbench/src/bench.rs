@@ -470,17 +470,23 @@ struct WholeSender {
     lease_ms: Option<u64>,
 }
 
+impl From<String> for Sender {
+    fn from(pool: String) -> Self {
+        Self {
+            pool,
+            otherwise: WithoutNumber::Reject,
+            user: None,
+            holder: None,
+            reason: None,
+            lease_ms: None,
+        }
+    }
+}
+
 impl From<WrittenSender> for Sender {
     fn from(written: WrittenSender) -> Self {
         match written {
-            WrittenSender::Pool(pool) => Self {
-                pool,
-                otherwise: WithoutNumber::Reject,
-                user: None,
-                holder: None,
-                reason: None,
-                lease_ms: None,
-            },
+            WrittenSender::Pool(pool) => pool.into(),
             WrittenSender::Whole(whole) => {
                 let WholeSender { pool, otherwise, user, holder, reason, lease_ms } = whole;
                 Self { pool, otherwise, user, holder, reason, lease_ms }

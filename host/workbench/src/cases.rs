@@ -290,6 +290,7 @@ mod tests {
             route = { source = "ACME", destination = "8613" }
             expect = { forward = ["north", { peer = "south", rank = 1, cost = 5 }] }
             note = "why"
+            sender = { pool = "texts", otherwise = "hold", lease-ms = 5 }
             [[case]]
             name = "two"
             resolve = "49170"
@@ -304,6 +305,9 @@ mod tests {
         let Expected::Verdict(Verdict::Forward(legs)) = &one.expected else { panic!("{one:?}") };
         assert_eq!((&*legs[0].peer, legs[0].weight), ("north", 1));
         assert_eq!((&*legs[1].peer, legs[1].rank, legs[1].weight, legs[1].cost), ("south", 1, 1, 5));
+        let sender = one.sender.as_ref().unwrap();
+        assert_eq!((&*sender.pool, sender.lease_ms, sender.user.as_ref()), ("texts", Some(5), None));
+        assert_eq!(two.sender, None);
         assert_eq!((&*two.given.policy, two.given.peers.len()), ("from a file", 1));
         assert_eq!(two.expected, Expected::Resolved(Resolution::Unknown(None)));
     }

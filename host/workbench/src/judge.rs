@@ -216,6 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_that_is_wanted_must_be_expected_and_the_other_way_round() {
+        let sender = |pool: &str| Sender::from(pool.to_owned());
+        let wanting = |sender| Answer::Verdict { verdict: Verdict::Home, sender, note: None };
+        let expecting =
+            |sender| Case { sender, ..case(Expected::Verdict(Verdict::Home), None, Advice::default()) };
+        for (expected, wanted, fine) in [
+            (None, None, true),
+            (Some("texts"), Some("texts"), true),
+            (Some("texts"), Some("calls"), false),
+            (Some("texts"), None, false),
+            (None, Some("texts"), false),
+        ] {
+            let case = expecting(expected.map(sender));
+            assert_eq!(right(&case, &wanting(wanted.map(sender))), fine, "{expected:?}, {wanted:?}");
+        }
+        assert_eq!(got(&wanting(Some(sender("texts")))), "\"home\", sender = { pool = \"texts\" }");
+    }
+
+    #[test]
     fn everything_that_is_not_equal_fails() {
         let advice = Advice { pause_ms: Some(5), ..Advice::default() };
         let next = |advice| Answer::Next { step: Step::Fail, advice, note: None };

@@ -53,7 +53,7 @@ impl Pools {
         let kept = self.kept.get_mut(&id).ok_or(PoolRefusal::Empty)?;
         kept.pool.advance(now);
         let ready = kept.pool.ready();
-        let line = self.senders.lines.get(&id);
+        let line = self.senders.lines.get(&id).filter(|line| line.len() >= ready);
         let before = line.map_or(0, |line| line.range(..message).take(ready).count());
         let taken = if before > 0 && before == ready {
             Err(kept.pool.why_none(now.mono))
@@ -116,6 +116,13 @@ impl Pools {
         }
         // Its turn is the next one's.
         self.stir(id);
+    }
+
+    /// A message that stands in line can be asked about now.
+    pub(crate) fn remind(&mut self, message: MessageId) {
+        if let Some(id) = self.senders.waits.get(&message) {
+            self.stir(*id);
+        }
     }
 
     /// Something has happened to a pool: if there are numbers to be had, whoever stands in line is to be told.

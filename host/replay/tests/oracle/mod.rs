@@ -1,7 +1,7 @@
 //! What a report should say, by plain comparisons of everything with everything.
 
 use archive::{ArchivedMessage, ArchivedVerdict};
-use model::{Address, RejectReason};
+use model::{Address, RejectReason, SenderWish};
 use replay::{
     AccountPrice, Ended, Example, Group, Inexact, Judged, Judgement, Other, Pace, PriceReport, PriceVerdict,
     Replay, Report, Sums,
@@ -22,6 +22,18 @@ struct Plain {
     /// Of each rank.
     legs: Vec<Vec<PlainLeg>>,
     at: Option<u64>,
+    sender: Option<Box<SenderWish>>,
+}
+
+impl Plain {
+    fn with(mut self, sender: &Option<Box<SenderWish>>) -> Self {
+        self.sender.clone_from(sender);
+        if let Some(wish) = sender {
+            let otherwise = serde_json::to_value(wish.otherwise).unwrap();
+            self.words += &format!(", sender of {} else {}", wish.pool, otherwise.as_str().unwrap());
+        }
+        self
+    }
 }
 
 fn divisor(one: u64, other: u64) -> u64 {
@@ -44,7 +56,7 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> Plain {
         leg.4 = bare(&leg.4);
     }
     let ranks: BTreeSet<u8> = legs.iter().map(|leg| leg.0).collect();
-    let mut plain = Plain { words: String::new(), legs: Vec::new(), at: None };
+    let mut plain = Plain { words: String::new(), legs: Vec::new(), at: None, sender: None };
     let mut shown = Vec::new();
     for rank in ranks {
         let mut these: Vec<_> = legs.iter().filter(|leg| leg.0 == rank).cloned().collect();
@@ -84,7 +96,7 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> Plain {
 }
 
 fn words(words: impl Into<String>) -> Plain {
-    Plain { words: words.into(), legs: Vec::new(), at: None }
+    Plain { words: words.into(), legs: Vec::new(), at: None, sender: None }
 }
 
 fn archived(message: &ArchivedMessage) -> Plain {
@@ -133,14 +145,15 @@ pub(crate) fn expected(how: &Replay, pairs: &[(ArchivedMessage, Judged)]) -> Rep
     let different: Vec<_> = seen
         .iter()
         .filter_map(|(message, said)| {
-            let (from, to) = (archived(message), judged(message, said));
+            let from = archived(message).with(&message.sender);
+            let to = judged(message, said).with(&said.sender);
             if from == to {
                 return None;
             }
-            let to = match (from.words == to.words, from.at) {
-                (true, Some(_)) => "hold until another time".to_owned(),
-                (true, None) => format!("{} otherwise", to.words),
-                (false, _) => to.words,
+            let to = match (from.words == to.words, from.at, to.at) {
+                (_, Some(_), Some(_)) => to.words.replacen("hold", "hold until another time", 1),
+                (true, ..) => format!("{} otherwise", to.words),
+                (false, ..) => to.words,
             };
             Some((message, said, from.words, to))
         })

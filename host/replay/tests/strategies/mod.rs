@@ -1,7 +1,7 @@
 //! Messages, and what a candidate says of them: few peers and addresses, so that much is the same and much is nearly so.
 
 use archive::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking, Price, PriceState};
-use model::{Address, DecidedBy, MessageId, ReceiptRequest, RejectReason, Timestamp};
+use model::{Address, DecidedBy, MessageId, NoSender, ReceiptRequest, RejectReason, SenderWish, Timestamp};
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};
 use replay::{Judged, JudgedLeg, Judgement, PriceVerdict};
@@ -120,12 +120,29 @@ fn price_verdict() -> impl Strategy<Value = Option<PriceVerdict>> {
     ])
 }
 
+/// Senders differ in their pool, in what is shown of them, and in what is not.
+fn sender() -> impl Strategy<Value = Option<Box<SenderWish>>> {
+    let otherwise = select(vec![NoSender::Reject, NoSender::KeepSender, NoSender::Hold]);
+    let wish = (select(vec!["texts", "calls"]), otherwise, select(vec!["", "ann"]));
+    let wish = wish.prop_map(|(pool, otherwise, user)| SenderWish {
+        pool: pool.parse().unwrap(),
+        holder: "acme".into(),
+        user: user.into(),
+        reason: "".into(),
+        lease: None,
+        otherwise,
+        given: None,
+    });
+    option::weighted(0.2, wish.prop_map(Box::new))
+}
+
 prop_compose! {
     /// A message, and what is said of it. Its id is 0.
     pub(crate) fn pair()(
         origin in name(),
         verdict in verdict(),
         price in price(),
+        senders in (sender(), sender()),
         routed in prop::bool::weighted(0.95),
         older in prop::bool::weighted(0.1),
         judgement in judgement(),
@@ -134,9 +151,10 @@ prop_compose! {
         new_price in price_verdict(),
         note in option::of(select(vec!["cheaper", "prefix 49"])),
     ) -> (ArchivedMessage, Judged) {
+        let (wanted, wants) = senders;
         let judged = Judged {
+            sender: if faithfully.is_some_and(|turn| turn % 3 > 0) { wanted.clone() } else { wants },
             verdict: faithfully.map_or(judgement, |turn| faithful(&verdict, turn)),
-            sender: None,
             note: note.map(Box::from),
             inexact_because: because.map(Cow::Borrowed),
             price: new_price,
@@ -159,7 +177,7 @@ prop_compose! {
             price,
             seen: None,
             routed,
-            sender: None,
+            sender: wanted,
             lacking: older.then_some(Lacking::Older),
         };
         (message, judged)
