@@ -41,7 +41,7 @@ fn measure(strategy: Strategy, numbers: u64) {
     let before = resident();
     let mut pool = Pool::new(PoolSettings { strategy, quarantine: Duration::ZERO }, 1);
     for number in (0..numbers).filter_map(number) {
-        pool.apply(now, PoolOperation::Add { number, weight: 1 }, &by);
+        pool.apply(now, PoolOperation::Add { number, weight: None }, &by);
         pool.apply(now, PoolOperation::Reg { number }, &by);
         pool.take_entries();
     }

@@ -74,8 +74,8 @@ pub enum PoolOperation {
         /// The number.
         number: PoolNumber,
         /// How often it is given, beside others, by [`Strategy::Weighted`]: 1 to 16; what is beyond counts as the nearest
-        /// of these.
-        weight: u8,
+        /// of these. Without one, a new number has 1, and one that is there already keeps its own.
+        weight: Option<u8>,
     },
     /// Takes a number out, whoever has it: its holder's ticket is void.
     Del {

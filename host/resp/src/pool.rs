@@ -50,11 +50,11 @@ pub(crate) fn script(names: &mut Names, key: &[u8], arguments: &[&[u8]]) -> Aske
         return Err(Reply::error("ERR unknown event; known are add, del, reg, unreg, call and hangup"));
     };
     let Some(number) = number else { return Err(Reply::error("ERR this event needs a number")) };
-    let operation = self::change(change, number, 1, None);
+    let operation = self::change(change, number, None, None);
     Ok((Request::Operation { pool, operation }, Manner::Change))
 }
 
-fn change(name: &str, number: PoolNumber, weight: u8, ticket: Option<PoolTicket>) -> PoolOperation {
+fn change(name: &str, number: PoolNumber, weight: Option<u8>, ticket: Option<PoolTicket>) -> PoolOperation {
     match name {
         "add" => PoolOperation::Add { number, weight },
         "del" => PoolOperation::Del { number },
@@ -77,7 +77,7 @@ pub(crate) fn plain(names: &mut Names, name: &str, arguments: &[&[u8]]) -> Asked
         ("pool.reg", _) => return several(pool, "reg", rest),
         ("pool.unreg", _) => return several(pool, "unreg", rest),
         ("pool.hangup", [number, options @ ..]) => {
-            change("hangup", self::number(number)?, 1, ticket(options)?)
+            change("hangup", self::number(number)?, None, ticket(options)?)
         }
         ("pool.call", options) => {
             let (call, with_ticket) = call(options)?;
@@ -110,11 +110,11 @@ fn several(pool: PoolName, event: &str, arguments: &[&[u8]]) -> Asked {
     let (numbers, weight) = match arguments {
         [numbers @ .., word, weight] if event == "add" && word.eq_ignore_ascii_case(b"weight") => {
             match integer(weight)? {
-                weight @ 1..=16 => (numbers, weight as u8),
+                weight @ 1..=16 => (numbers, Some(weight as u8)),
                 _ => return Err(Reply::error("ERR a weight is a number of 1 to 16")),
             }
         }
-        numbers => (numbers, 1),
+        numbers => (numbers, None),
     };
     let operation = |number: &&[u8]| Ok(change(event, self::number(number)?, weight, None));
     let request = match numbers {

@@ -31,11 +31,11 @@ fn every_event_is_asked_and_returns_what_the_script_did() {
     let table = [
         (
             vec!["add", "123456"],
-            PoolOperation::Add { number, weight: 1 },
+            PoolOperation::Add { number, weight: None },
             done(Some(NumberState::IdleDown)),
             ":1\r\n",
         ),
-        (vec!["add", "123456"], PoolOperation::Add { number, weight: 1 }, failed(), ":0\r\n"),
+        (vec!["add", "123456"], PoolOperation::Add { number, weight: None }, failed(), ":0\r\n"),
         (vec!["del", "123456"], PoolOperation::Del { number }, done(None), ":1\r\n"),
         (vec!["reg", "123456"], PoolOperation::Reg { number }, failed(), ":0\r\n"),
         (

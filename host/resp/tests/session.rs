@@ -71,10 +71,10 @@ fn plain_commands_become_requests() {
     let renew = |lease, ticket| asks(PoolOperation::Renew { number, ticket, lease });
     let ms = |ms| Some(Duration::from_millis(ms));
     let ticket = Some(PoolTicket(7));
-    assert_eq!(asked(&["pool.add", "p", "123"]), asks(PoolOperation::Add { number, weight: 1 }));
+    assert_eq!(asked(&["pool.add", "p", "123"]), asks(PoolOperation::Add { number, weight: None }));
     assert_eq!(
         asked(&["pool.add", "p", "123", "WEIGHT", "16"]),
-        asks(PoolOperation::Add { number, weight: 16 })
+        asks(PoolOperation::Add { number, weight: Some(16) })
     );
     assert_eq!(asked(&["POOL.REG", "p", "123"]), asks(PoolOperation::Reg { number }));
     assert_eq!(asked(&["POOL.UNREG", "p", "123"]), asks(PoolOperation::Unreg { number }));
@@ -165,7 +165,7 @@ fn several_numbers_are_asked_in_one_piece_and_counted() {
         client.session.receive(&command(&["POOL.ADD", "{p}", "1", "2", "WEIGHT", "3"]));
         let (ticket, request) = client.request();
         let operations =
-            ["1", "2"].map(|text| PoolOperation::Add { number: number(text), weight: 3 }).to_vec();
+            ["1", "2"].map(|text| PoolOperation::Add { number: number(text), weight: Some(3) }).to_vec();
         assert_eq!(request, Request::Operations { pool: pool("p"), operations });
         client.session.answer(ticket, &Reply::Outcomes(outcomes));
         assert_eq!(client.read(), told);

@@ -86,7 +86,7 @@ fn measure(file: &Path, numbers: usize, size: usize) {
     };
     let all: Vec<usize> = (0..numbers).collect();
     for part in all.chunks(10_000) {
-        let add = part.iter().map(|i| PoolOperation::Add { number: number(*i), weight: 1 });
+        let add = part.iter().map(|i| PoolOperation::Add { number: number(*i), weight: None });
         let reg = part.iter().map(|i| PoolOperation::Reg { number: number(*i) });
         run.batch(add.chain(reg).collect());
     }

@@ -201,7 +201,7 @@ fn operation() -> impl Generator<Value = PoolOperation> {
         PoolOperation::Call(PoolCall { number, holder: holder.into(), lease, ..PoolCall::default() })
     });
     prop_oneof![
-        3 => (number(), 1..3u8).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
+        3 => (number(), proptest::option::of(1..3u8)).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
         1 => number().prop_map(|number| PoolOperation::Del { number }),
         4 => number().prop_map(|number| PoolOperation::Reg { number }),
         1 => number().prop_map(|number| PoolOperation::Unreg { number }),
@@ -293,7 +293,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     let number = |i: u64| format!("49{i}").parse::<PoolNumber>().unwrap();
     for round in 0..20 {
         for i in 0..40 {
-            world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(i), weight: 1 }));
+            world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(i), weight: None }));
             world.push("a", PoolRequest::Do(PoolOperation::Reg { number: number(i) }));
             world.push("a", PoolRequest::Do(PoolOperation::Call(PoolCall::default())));
             world.push("a", PoolRequest::Do(PoolOperation::Hangup { number: number(i), ticket: None }));
@@ -310,7 +310,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: true }), PoolAnswer::Removed);
     assert_eq!(world.summary("a"), None);
     // A crash in the middle of the removal, and a new pool of the same name meanwhile.
-    world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(0), weight: 1 }));
+    world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(0), weight: None }));
     world.commit();
     world.crash();
     let again = world.summary("a").unwrap();
@@ -328,7 +328,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
 fn there_is_an_end_to_numbers() {
     let mut world = World::new(PoolLimits { numbers: 3, ..PoolLimits::default() });
     let add =
-        |number: &str| PoolRequest::Do(PoolOperation::Add { number: number.parse().unwrap(), weight: 1 });
+        |number: &str| PoolRequest::Do(PoolOperation::Add { number: number.parse().unwrap(), weight: None });
     for number in ["1", "2", "3", "3"] {
         assert!(matches!(world.ask("a", add(number)), PoolAnswer::Outcome(model::PoolOutcome::Done(_))));
     }

@@ -170,7 +170,7 @@ pub(super) fn paths() -> Value {
             "post": operation(
                 "Adds the numbers of a file of at most 10,000,000 lines: CSV with the columns number, state and weight, named \
                  in a first line or in that order; or an object of them on each line. Those whose state is up are brought \
-                 up; a number that is there already stays, but for that and its weight. Lines are done as they come, in \
+                 up; a number that is there already stays, but for that and a weight that is named. Lines are done as they come, in \
                  pieces.",
                 &[pool.clone(), flag("reg", "Bring all of them up.")],
                 Some(&lines()),
@@ -282,7 +282,10 @@ pub(super) fn schemas() -> Value {
         ),
         "PoolEvent": { "oneOf": [
             named(&json!({ "const": "add" }), &["number"], json!({
-                "weight": { "type": "integer", "minimum": 1, "maximum": 16, "default": 1 },
+                "weight": {
+                    "type": "integer", "minimum": 1, "maximum": 16,
+                    "description": "Without it a new number has 1, and one that is there already keeps its own.",
+                },
             })),
             named(&json!({ "enum": ["del", "reg", "unreg"] }), &["number"], json!({})),
             named(&json!({ "const": "call" }), &[], json!({

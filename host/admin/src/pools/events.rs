@@ -63,10 +63,9 @@ fn number(text: &str) -> Result<PoolNumber, String> {
     text.parse().map_err(|error: model::ParsePoolNumberError| error.to_string())
 }
 
-pub(super) fn weight(weight: Option<u8>) -> Result<u8, String> {
+pub(super) fn weight(weight: Option<u8>) -> Result<Option<u8>, String> {
     match weight {
-        None => Ok(1),
-        Some(weight @ 1..=16) => Ok(weight),
+        None | Some(1..=16) => Ok(weight),
         Some(weight) => Err(format!("weight: is {weight}, and must be 1 to 16")),
     }
 }
@@ -243,7 +242,7 @@ mod tests {
         );
         assert_eq!(
             operation(json!({ "event": "add", "number": "+49" })),
-            Ok(PoolOperation::Add { number, weight: 1 })
+            Ok(PoolOperation::Add { number, weight: None })
         );
         for (event, word) in [
             (json!({ "event": "add", "number": "x" }), "cannot be a number"),

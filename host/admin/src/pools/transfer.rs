@@ -58,7 +58,7 @@ impl Format {
 struct Row {
     number: PoolNumber,
     up: bool,
-    weight: u8,
+    weight: Option<u8>,
 }
 
 /// A line of JSON, in and out.
@@ -351,7 +351,7 @@ pub(super) async fn export(
 mod tests {
     use super::*;
 
-    type Told = Result<Option<(String, bool, u8)>, String>;
+    type Told = Result<Option<(String, bool, Option<u8>)>, String>;
 
     fn read(format: Format, lines: &[&str]) -> Vec<Told> {
         let mut reader = Reader::new(format);
@@ -359,31 +359,31 @@ mod tests {
         lines.iter().map(|line| reader.read(line.as_bytes()).map(|row| row.map(told))).collect()
     }
 
-    fn good(number: &str, up: bool, weight: u8) -> Told {
-        Ok(Some((number.to_owned(), up, weight)))
+    fn good(number: &str, up: bool, weight: impl Into<Option<u8>>) -> Told {
+        Ok(Some((number.to_owned(), up, weight.into())))
     }
 
     #[test]
     fn csv_with_a_header_without_one_and_with_columns_in_another_order() {
         let plain = read(Format::Csv, &["\u{feff}100\r", "", " 101 ", "102,idle+up", "103,down,16"]);
         let expected = [
-            good("100", false, 1),
+            good("100", false, None),
             Ok(None),
-            good("101", false, 1),
-            good("102", true, 1),
+            good("101", false, None),
+            good("102", true, None),
             good("103", false, 16),
         ];
         assert_eq!(plain, expected);
         let named = read(Format::Csv, &["Weight,owner,\"number\"", "3,x,\"+49\"", ",x,*1#"]);
-        assert_eq!(named, [Ok(None), good("+49", false, 3), good("*1#", false, 1)]);
+        assert_eq!(named, [Ok(None), good("+49", false, 3), good("*1#", false, None)]);
         let states = read(Format::Csv, &["number,state,weight", "1,busy+up,1", "2,busy+down,1", "3,up,"]);
-        assert_eq!(states[1..], [good("1", true, 1), good("2", false, 1), good("3", true, 1)]);
+        assert_eq!(states[1..], [good("1", true, 1), good("2", false, 1), good("3", true, None)]);
     }
 
     #[test]
     fn lines_of_json() {
         let lines = [r#"{"number":"1"}"#, r#"{"number":"2","state":"idle+up","weight":4}"#, ""];
-        assert_eq!(read(Format::Lines, &lines), [good("1", false, 1), good("2", true, 4), Ok(None)]);
+        assert_eq!(read(Format::Lines, &lines), [good("1", false, None), good("2", true, 4), Ok(None)]);
     }
 
     #[test]

@@ -206,12 +206,14 @@ impl Pool {
         done.unwrap_or_else(PoolOutcome::Refused)
     }
 
-    fn add(&mut self, doing: Doing<'_>, number: PoolNumber, weight: u8) -> PoolOutcome {
-        let weight = weight.clamp(1, HEAVIEST);
+    fn add(&mut self, doing: Doing<'_>, number: PoolNumber, weight: Option<u8>) -> PoolOutcome {
+        let weight = weight.map(|weight| weight.clamp(1, HEAVIEST));
         if let Some(slot) = self.find(number) {
             let entry = &self.entries[slot as usize];
             let (state, listed, old) = (entry.state, entry.listed, entry.weight);
-            if entry.weight != weight {
+            if let Some(weight) = weight
+                && entry.weight != weight
+            {
                 self.change(slot, |entry| entry.weight = weight);
                 if listed {
                     self.idle.reweigh(&mut self.entries, slot, old);
@@ -233,7 +235,7 @@ impl Pool {
             lapsed: 0,
             before: 0,
             after: 0,
-            weight,
+            weight: weight.unwrap_or(1),
             listed: false,
             unwritten: false,
             state,

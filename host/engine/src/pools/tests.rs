@@ -15,7 +15,7 @@ fn number(i: usize) -> PoolNumber {
 fn pool_of(strategy: Strategy, quarantine: u64, numbers: usize) -> Pool {
     let mut pool = Pool::new(PoolSettings { strategy, quarantine: Duration::from_secs(quarantine) }, 7);
     for i in 0..numbers {
-        pool.apply(at(0), PoolOperation::Add { number: number(i), weight: 1 }, &by());
+        pool.apply(at(0), PoolOperation::Add { number: number(i), weight: None }, &by());
         pool.apply(at(0), PoolOperation::Reg { number: number(i) }, &by());
     }
     pool
@@ -100,7 +100,7 @@ fn the_longest_idle_goes_first() {
 fn why_none_is_to_be_had() {
     let mut pool = pool_of(Strategy::LongestIdle, 10, 0);
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::Empty));
-    pool.apply(at(0), PoolOperation::Add { number: number(0), weight: 1 }, &by());
+    pool.apply(at(0), PoolOperation::Add { number: number(0), weight: None }, &by());
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::AllDown));
     pool.apply(at(0), PoolOperation::Reg { number: number(0) }, &by());
     given(call(&mut pool, 0, Some(5)));
@@ -145,7 +145,7 @@ fn removed_while_busy() {
     assert_eq!(pool.apply(at(0), PoolOperation::Del { number }, &by()), PoolOutcome::Done(None));
     assert_eq!(hangup(&mut pool, 0, number, Some(first)), refused(PoolRefusal::NotInPool));
     assert_eq!(pool.deadline(), None, "its lease is gone with it");
-    pool.apply(at(0), PoolOperation::Add { number, weight: 1 }, &by());
+    pool.apply(at(0), PoolOperation::Add { number, weight: None }, &by());
     pool.apply(at(0), PoolOperation::Reg { number }, &by());
     let (_, second) = given(call(&mut pool, 0, None));
     assert_ne!(first, second);
@@ -171,7 +171,7 @@ fn the_nearest_number_has_most_in_common_with_the_callee() {
     let mut pool = pool_of(Strategy::Nearest, 0, 0);
     for text in ["4930111", "4930222", "4989111", "1212555"] {
         let number = text.parse().unwrap();
-        pool.apply(at(0), PoolOperation::Add { number, weight: 1 }, &by());
+        pool.apply(at(0), PoolOperation::Add { number, weight: None }, &by());
         pool.apply(at(0), PoolOperation::Reg { number }, &by());
     }
     for (callee, expected) in
@@ -189,7 +189,7 @@ fn the_nearest_number_has_most_in_common_with_the_callee() {
 #[test]
 fn numbers_are_drawn_by_their_weight() {
     let mut pool = pool_of(Strategy::Weighted, 0, 4);
-    pool.apply(at(0), PoolOperation::Add { number: number(2), weight: 9 }, &by());
+    pool.apply(at(0), PoolOperation::Add { number: number(2), weight: Some(9) }, &by());
     let mut heavy = 0;
     for _ in 0..12_000 {
         let (drawn, _) = given(call(&mut pool, 0, None));
@@ -234,7 +234,7 @@ fn operations() -> impl Generator<Value = PoolOperation> {
     let ticket = proptest::option::of((0..60u64).prop_map(PoolTicket));
     let any = || (0..12usize).prop_map(number);
     prop_oneof![
-        2 => (any(), 1..20u8).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
+        2 => (any(), proptest::option::of(1..20u8)).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
         1 => any().prop_map(|number| PoolOperation::Del { number }),
         3 => any().prop_map(|number| PoolOperation::Reg { number }),
         1 => any().prop_map(|number| PoolOperation::Unreg { number }),
@@ -422,5 +422,16 @@ impl Naive {
     fn advance_and_first(&mut self, now: u64) -> Option<PoolNumber> {
         self.advance(now);
         self.ready().first().map(|known| known.number)
+    }
+}
+
+#[test]
+fn who_adds_a_number_again_without_a_weight_leaves_it_its_own() {
+    let mut pool = pool_of(Strategy::Weighted, 0, 1);
+    let add = |weight| PoolOperation::Add { number: number(0), weight };
+    let weight = |pool: &Pool| pool.row(number(0), at(0)).unwrap().weight;
+    for (said, has) in [(Some(9), 9), (None, 9), (Some(200), 16), (Some(0), 1)] {
+        assert_eq!(pool.apply(at(0), add(said), &by()), UP);
+        assert_eq!(weight(&pool), has);
     }
 }

@@ -32,7 +32,7 @@ fn house_with(numbers: usize, settings: Settings) -> House {
     let mut house = House::new(Settings { country: "49".to_owned(), ..settings });
     house.link_up(FIRST, 10);
     for digit in 0..numbers {
-        operate(&mut house, PoolOperation::Add { number: number(digit), weight: 1 });
+        operate(&mut house, PoolOperation::Add { number: number(digit), weight: None });
         operate(&mut house, PoolOperation::Reg { number: number(digit) });
     }
     house
@@ -219,7 +219,7 @@ fn numbers_that_others_give_back_are_for_those_who_wait() {
     let waiting: Vec<MessageId> = (0..3).map(|_| house.submit(wishing(NoSender::Hold)).unwrap()).collect();
     operate(&mut house, PoolOperation::Hangup { number: number(0), ticket: None });
     assert_eq!(route_all(&mut house, &to_first(NoSender::Hold)), [waiting[0]]);
-    operate(&mut house, PoolOperation::Add { number: number(2), weight: 1 });
+    operate(&mut house, PoolOperation::Add { number: number(2), weight: None });
     operate(&mut house, PoolOperation::Reg { number: number(2) });
     assert_eq!(route_all(&mut house, &to_first(NoSender::Hold)), [waiting[1]]);
     // The one who waits asks on his own as well, now and then.
@@ -426,7 +426,7 @@ fn a_number_that_is_taken_away_is_not_given_back() {
     let id = house.submit(wishing(NoSender::Hold)).unwrap();
     let waiting = house.submit(wishing(NoSender::Hold)).unwrap();
     ask(&mut house, PoolRequest::Remove { with_numbers: true });
-    operate(&mut house, PoolOperation::Add { number: number(0), weight: 1 });
+    operate(&mut house, PoolOperation::Add { number: number(0), weight: None });
     operate(&mut house, PoolOperation::Reg { number: number(0) });
     operate(&mut house, PoolOperation::Call(PoolCall::default()));
     house.answer(id, ACCEPTED);
@@ -455,7 +455,7 @@ fn a_verdict_that_is_none_to_forward_takes_nothing() {
 fn a_message_has_its_number_while_its_subscriber_is_looked_for() {
     let mut house = House::new(Settings { resolver: true, ..Settings::default() });
     house.link_up(FIRST, 10);
-    operate(&mut house, PoolOperation::Add { number: number(0), weight: 1 });
+    operate(&mut house, PoolOperation::Add { number: number(0), weight: None });
     operate(&mut house, PoolOperation::Reg { number: number(0) });
     let home = |otherwise| {
         let mut message = message(ANNE, vec![subscriber_leg(FIRST)]);
@@ -485,7 +485,7 @@ fn the_nearest_and_the_same_number_are_found_by_the_destination() {
     let mut house = house(0);
     for text in ["+4917", "+4930", "+1212"] {
         let number = text.parse().unwrap();
-        operate(&mut house, PoolOperation::Add { number, weight: 1 });
+        operate(&mut house, PoolOperation::Add { number, weight: None });
         operate(&mut house, PoolOperation::Reg { number });
     }
     ask(

@@ -35,7 +35,7 @@ fn event(pool: &str, request: PoolRequest) -> Event {
 pub(crate) fn set_up() -> Vec<Event> {
     let both = |digit| {
         let number = numbered(digit);
-        vec![PoolOperation::Add { number, weight: 1 }, PoolOperation::Reg { number }]
+        vec![PoolOperation::Add { number, weight: None }, PoolOperation::Reg { number }]
     };
     let operations: Vec<PoolOperation> = (0..NUMBERS).flat_map(both).collect();
     [OURS, WILD].map(|pool| event(pool, PoolRequest::DoAll(operations.clone()))).into()
@@ -70,7 +70,7 @@ pub(crate) fn somebody(random: &mut Random) -> Event {
     let operation = match kind {
         0 | 1 | 3 => PoolOperation::Reg { number },
         2 | 4 => PoolOperation::Unreg { number },
-        5 | 6 => PoolOperation::Add { number, weight: 1 },
+        5 | 6 => PoolOperation::Add { number, weight: None },
         7 => PoolOperation::Del { number },
         8 => PoolOperation::Call(PoolCall::default()),
         9 | 10 => PoolOperation::Hangup { number, ticket: None },
