@@ -25,11 +25,11 @@ fn number(digit: usize) -> PoolNumber {
 
 /// A house whose pool has so many numbers, all up.
 fn house(numbers: usize) -> House {
-    house_with(numbers, Settings::default())
+    house_with(numbers, &Settings::default())
 }
 
-fn house_with(numbers: usize, settings: Settings) -> House {
-    let mut house = House::new(Settings { country: "49".to_owned(), ..settings });
+fn house_with(numbers: usize, settings: &Settings) -> House {
+    let mut house = House::new(Settings { country: "49".to_owned(), ..settings.clone() });
     house.link_up(FIRST, 10);
     for digit in 0..numbers {
         operate(&mut house, PoolOperation::Add { number: number(digit), weight: None });
@@ -524,7 +524,7 @@ fn a_message_that_replaces_another_gets_its_number_in_turn() {
 
 #[test]
 fn content_is_read_back_for_the_one_whose_turn_it_is() {
-    let mut house = house_with(1, Settings { body_cache: 0, ..Settings::default() });
+    let mut house = house_with(1, &Settings { body_cache: 0, ..Settings::default() });
     let first = house.submit(wishing(NoSender::Hold)).unwrap();
     let waiting: Vec<MessageId> = (0..2).map(|_| house.submit(wishing(NoSender::Hold)).unwrap()).collect();
     house.loads.clear();
