@@ -1,5 +1,5 @@
 //! What a call and its hangup cost in engine and store, by the size of the pool and of a batch:
-//! `cargo run --release -p store --example pool_speed -- FOLDER`, a folder on the disk to be judged.
+//! `cargo run --release -p store --example pool_commit_speed -- FOLDER`, a folder on the disk to be judged.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -112,7 +112,7 @@ fn measure(file: &Path, numbers: usize, size: usize) {
 
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder on the disk to be judged");
-    let file = Path::new(&folder).join(format!("pool-speed-{}.redb", std::process::id()));
+    let file = Path::new(&folder).join(format!("pool-commit-speed-{}.redb", std::process::id()));
     for numbers in [1_000, 100_000, 1_000_000] {
         for size in [1, 50, 800, 3200] {
             measure(&file, numbers, size);
