@@ -242,16 +242,20 @@ fn python_speaks_both_protocols() -> Result<()> {
             "{answers}"
         );
         assert_eq!((&answers[5], &answers[6]), (&json!([]), &json!(["py"])));
-        // There are no transactions here, and the library hears it.
-        let refused = python.ask(&json!({ "transaction": [["POOL.LIST"]] }))?;
-        assert!(
-            refused["text"].as_str().is_some_and(|text| text.contains("unknown command 'EXEC'")),
-            "{refused}"
-        );
+        // The library's pipelines are transactions unless they are told not to be.
+        let done = python.ask(&json!({ "transaction": [
+            ["POOL.HANGUP", "py", "123456"], ["POOL.CALL", "py"], ["POOL.CALL", "py"], ["POOL.LIST"],
+        ] }))?;
+        assert_eq!((&done[0], &done[1], &done[3]), (&json!(1), &json!("123456"), &json!(["py"])), "{done}");
+        assert!(done[2]["text"].as_str().is_some_and(|text| text.starts_with("NONUMBER")), "{done}");
+        let aborted =
+            python.ask(&json!({ "transaction": [["POOL.HANGUP", "py", "123456"], ["NOTHING"]] }))?;
+        assert!(aborted.to_string().contains("unknown command"), "{aborted}");
+        assert_eq!(python.run("HGET {py}:numstate 123456")?, "busy+up", "nothing of it was done");
         let info = python.ask(&json!({ "info": "pools" }))?;
         assert_eq!((&info["pools"], &info["pool0"]["busy_up"]), (&json!(1), &json!(1)), "{info}");
         let known = python.ask(&json!({ "command": null }))?;
-        assert_eq!(known["count"], 29);
+        assert_eq!(known["count"], 32);
         assert_eq!(known["pools"].as_array().map(Vec::len), Some(11));
         assert_eq!(python.script("{py}", &["del", "123456"])?, 1);
         python.ask(&json!({ "close": null }))?;

@@ -29,13 +29,15 @@ const READ: &[&str] = &["readonly"];
 const WRITE: &[&str] = &["write", "fast"];
 
 /// All of them, by name.
-static COMMANDS: [Command; 29] = [
+static COMMANDS: [Command; 32] = [
     command("auth", -2, OPEN, 0, "Says who the connection belongs to"),
     command("client", -2, FAST, 0, "Names the connection and tells about it"),
     command("command", -1, FAST, 0, "Tells which commands there are"),
+    command("discard", 1, FAST, 0, "Forgets the transaction that was begun"),
     command("echo", 2, FAST, 0, "Returns the text"),
     command("eval", -3, &[], 0, "A pool's event, by the text of a known script"),
     command("evalsha", -3, &[], 0, "A pool's event, by the sum of a known script"),
+    command("exec", 1, FAST, 0, "Carries the transaction out, in one piece"),
     command("hello", -1, OPEN, 0, "Chooses the protocol's version, may say who it is"),
     command("hget", 3, READ, 1, "The state of a number"),
     command("hgetall", 2, READ, 1, "The states of all numbers of a pool"),
@@ -43,6 +45,7 @@ static COMMANDS: [Command; 29] = [
     command("info", -1, FAST, 0, "Tells about the server"),
     command("llen", 2, READ, 1, "How many numbers of a pool are idle and up"),
     command("lrange", 4, READ, 1, "Numbers of a pool that are idle and up, longest first"),
+    command("multi", 1, FAST, 0, "Begins a transaction"),
     command("ping", -1, FAST, 0, "Shows that the connection lives"),
     command("pool.add", -3, WRITE, 1, "Numbers join a pool"),
     command("pool.call", -2, WRITE, 1, "Takes a number of a pool"),

@@ -55,6 +55,7 @@ mod reply;
 mod request;
 mod scripts;
 mod session;
+mod transaction;
 
 pub use error::ProtocolError;
 pub use options::{Limits, Options};

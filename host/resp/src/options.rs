@@ -9,7 +9,8 @@ pub struct Limits {
     pub octets: usize,
     /// The most elements of a request.
     pub elements: usize,
-    /// The most requests that wait for their answers; at least 1.
+    /// The most requests that wait for their answers, and the most commands of a transaction; at least 1. The requests of a
+    /// transaction come in one piece, in spite of what waits already.
     pub pipelined: usize,
     /// Octets waiting to be written, above which nothing more is read.
     pub unsent: usize,

@@ -13,6 +13,7 @@ use crate::{
     pool::{self, Asked, Names},
     reply::Manner,
     scripts::Standing,
+    transaction::Transaction,
 };
 
 /// What an empty buffer may keep of its memory: connections that are idle are many.
@@ -40,6 +41,8 @@ pub struct Session {
     three: bool,
     name: Bytes,
     names: Names,
+    /// What was asked since `MULTI`.
+    transaction: Option<Transaction>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +82,7 @@ impl Session {
             three: false,
             name: Bytes::new(),
             names: Names::default(),
+            transaction: None,
         }
     }
 
@@ -261,13 +265,38 @@ impl Session {
     fn serve(&mut self, words: &[&[u8]]) {
         let command = match command::find(words) {
             Ok(command) => command,
-            Err(error) => return self.ready(&error),
+            Err(error) => {
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.fail();
+                }
+                return self.ready(&error);
+            }
         };
         let arguments = words.get(1..).unwrap_or_default();
         if !self.known && !matches!(command.name, "auth" | "hello" | "quit" | "reset") {
             return self.ready(&Reply::error("NOAUTH Authentication required."));
         }
+        if let Some(transaction) = &mut self.transaction
+            && !matches!(command.name, "multi" | "exec" | "discard" | "quit" | "reset")
+        {
+            let reply = if matches!(command.name, "auth" | "hello") {
+                transaction.fail();
+                Reply::error("ERR Command not allowed inside a transaction")
+            } else {
+                transaction.keep(words, &self.options.limits)
+            };
+            return self.ready(&reply);
+        }
         match (command.name, arguments) {
+            ("multi", _) => self.begin(),
+            ("exec", _) => self.execute(),
+            ("discard", _) => {
+                let reply = match self.transaction.take() {
+                    Some(_) => Reply::ok(),
+                    None => Reply::error("ERR DISCARD without MULTI"),
+                };
+                self.ready(&reply);
+            }
             ("auth", arguments) => self.auth(arguments),
             ("hello", arguments) => self.hello(arguments),
             ("quit", _) => {
@@ -318,6 +347,33 @@ impl Session {
                 let asked = pool::plain(&mut self.names, name, arguments);
                 self.ask_or_tell(name, asked);
             }
+        }
+    }
+
+    fn begin(&mut self) {
+        let reply = if self.transaction.is_some() {
+            Reply::error("ERR MULTI calls can not be nested")
+        } else {
+            self.transaction = Some(Transaction::default());
+            Reply::ok()
+        };
+        self.ready(&reply);
+    }
+
+    /// Carries out what was kept since `MULTI`, without looking at anything else in between: the owner finds the requests one
+    /// behind the other. Their answers, one behind the other, are the elements of the answer.
+    fn execute(&mut self) {
+        let Some(transaction) = self.transaction.take() else {
+            return self.ready(&Reply::error("ERR EXEC without MULTI"));
+        };
+        let Some(commands) = transaction.commands() else {
+            let reply = Reply::error("EXECABORT Transaction discarded because of previous errors.");
+            return self.ready(&reply);
+        };
+        self.ready_octets(format!("*{}\r\n", commands.len()).into());
+        for words in commands {
+            let words: SmallVec<[&[u8]; 8]> = words.iter().map(|word| &**word).collect();
+            self.serve(&words);
         }
     }
 
@@ -372,6 +428,7 @@ impl Session {
         self.known = !self.options.accounts;
         self.three = false;
         self.name = Bytes::new();
+        self.transaction = None;
         self.events.push_back(Event::Forgotten);
         self.ready(&Reply::Status("RESET".into()));
     }
@@ -434,7 +491,16 @@ impl Session {
             reply.write(self.three, Manner::Plain, &mut self.out);
             self.first += 1;
         } else {
-            let octets = written(reply, self.three, Manner::Plain);
+            self.ready_octets(written(reply, self.three, Manner::Plain));
+        }
+    }
+
+    /// A part of an answer.
+    fn ready_octets(&mut self, octets: Bytes) {
+        if self.slots.is_empty() {
+            self.out.extend_from_slice(&octets);
+            self.first += 1;
+        } else {
             self.held += octets.len();
             self.push(Slot::Ready(octets));
         }
