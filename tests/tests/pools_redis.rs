@@ -162,7 +162,7 @@ fn redis_cli_is_at_home() -> Result<()> {
     let pools = Pools::new(&stage, "")?;
     let _appliance = pools.start()?;
     assert_eq!(pools.cli(&["PING"])?, "PONG");
-    assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "29");
+    assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "32");
     let docs = pools.cli(&["COMMAND", "DOCS", "POOL.CALL"])?;
     assert!(docs.contains("Takes a number of a pool"), "{docs}");
     assert_eq!(pools.cli(&["GET", "x"])?, "ERR unknown command 'GET', with args beginning with: 'x'");
