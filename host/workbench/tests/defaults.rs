@@ -23,5 +23,9 @@ fn built(name: &str) -> PathBuf {
 #[test]
 fn the_resolver_of_the_home_location_register_passes_its_cases() {
     passes(&built("hlr_resolver.wasm"), &root().join("plugins/hlr-resolver/cases.toml"));
+}
+
+#[test]
+fn the_router_that_texts_from_a_shared_pool_passes_its_cases() {
     passes(&built("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
 }
