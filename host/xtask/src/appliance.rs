@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest time that an answer by HTTP may take: the appliance compiles at the lowest priority, so on a busy machine an
 /// upload is answered when the machine has time for it.
 const ANSWER: Duration = Duration::from_secs(180);
+/// Octets of the longest answer that is read.
+const LARGEST: u64 = 1 << 30;
 
 /// A port of loopback that nobody has at the moment, and that nobody here was given before: the system gives one again
 /// that was not used at once.
@@ -423,22 +425,31 @@ impl Appliance {
         Ok((status, serde_json::from_str(&text).with_context(|| format!("{status}: {text:.200}"))?))
     }
 
-    fn send(&self, method: &str, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<(u16, String)> {
+    /// The same with headers of the caller's; these take the place of the token and of the body's kind.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<(u16, String)> {
         let config =
             ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).build();
         let agent = ureq::Agent::new_with_config(config);
+        let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
+        let token = format!("Bearer {}", self.token()?);
+        let usual = [("authorization", token.as_str()), ("content-type", kind)];
+        let usual = usual.iter().filter(|(name, _)| headers.iter().all(|(other, _)| other != name));
         let mut request = ureq::http::Request::builder()
             .method(method)
-            .uri(format!("http://{}{path}", self.blueprint.http()))
-            .header("authorization", format!("Bearer {}", self.token()?));
-        for (name, value) in headers {
+            .uri(format!("http://{}{path}", self.blueprint.http()));
+        for (name, value) in usual.chain(headers) {
             request = request.header(*name, *value);
         }
-        let kind = if body.starts_with(b"{") { "application/json" } else { "application/octet-stream" };
-        let mut answer = agent
-            .run(request.header("content-type", kind).body(body.to_vec())?)
-            .with_context(|| format!("{method} {path}"))?;
-        Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+        let mut answer =
+            agent.run(request.body(body.to_vec())?).with_context(|| format!("{method} {path}"))?;
+        let text = answer.body_mut().with_config().limit(LARGEST).read_to_string()?;
+        Ok((answer.status().as_u16(), text))
     }
 
     /// Like [`Appliance::request`]; anything but a JSON body and a status below 300 is an error.

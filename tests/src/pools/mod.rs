@@ -1,14 +1,17 @@
 //! Number pools from the outside: who asks, in which language, and what the answers must be.
 
+pub mod http;
 mod language;
 mod model;
 mod office;
+mod stream;
 mod table;
 
 pub use language::{Language, SCRIPT, Told};
 pub use model::{Entry, Model, Predicted, Seen, View};
 pub use office::{Letter, Office, Request};
-pub use table::Event;
+pub use stream::{ServerSent, Stream, entry};
+pub use table::{Cell, Event, look_up};
 
 /// What is asked of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,12 +46,15 @@ impl Event {
 
 /// What a cell of the table says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cell {
+pub struct Cell {
     /// The state after it, `none` if the number is not in the pool.
-    pub(super) state: &'static str,
-    pub(super) ok: bool,
-    pub(super) joins: bool,
-    pub(super) leaves: bool,
+    pub state: &'static str,
+    /// Whether it is done, or was so already.
+    pub ok: bool,
+    /// Whether the number joins the idle list.
+    pub joins: bool,
+    /// Whether it leaves the idle list.
+    pub leaves: bool,
 }
 
 fn fields(line: &'static str) -> Vec<&'static str> {
@@ -63,7 +66,7 @@ fn fields(line: &'static str) -> Vec<&'static str> {
 /// # Panics
 /// If the table has no such state, or says what nobody understands.
 #[allow(clippy::panic, reason = "a test that asks for what there is not is wrong itself")]
-pub(super) fn look_up(state: &str, event: Event) -> Cell {
+pub fn look_up(state: &str, event: Event) -> Cell {
     let mut lines = TABLE.lines();
     let column = fields(lines.next().unwrap_or_default()).iter().position(|name| *name == event.name());
     let row = lines.map(fields).find(|row| row[0] == state);
