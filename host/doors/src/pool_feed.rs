@@ -88,8 +88,7 @@ mod tests {
             row: None,
             by: None,
         };
-        let name = "pool".parse().unwrap();
-        JournalPart { pool: PoolId(pool), name, first, serial: 0, entries: vec![entry.clone(), entry] }
+        JournalPart { pool: PoolId(pool), first, serial: 0, entries: vec![entry.clone(), entry] }
     }
 
     #[test]

@@ -101,8 +101,6 @@ pub struct PoolRecord {
 pub struct JournalPart {
     /// Whose.
     pub pool: PoolId,
-    /// The pool's name; not written.
-    pub name: PoolName,
     /// The number of its first entry.
     pub first: u64,
     /// The last stamp given when the part was written.

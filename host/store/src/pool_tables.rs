@@ -135,7 +135,7 @@ pub(crate) fn recover(
             found.push(record);
         }
     }
-    for PoolRecord { id, name, folded, .. } in found {
+    for PoolRecord { id, folded, .. } in found {
         for row in numbers.range(all_of(id))? {
             let (key, value) = row?;
             let octets = key.value().1;
@@ -153,7 +153,7 @@ pub(crate) fn recover(
             let first = key.value().1;
             let part = decode_journal(value.value()).map_err(damaged("pool_journal", first))?;
             let (serial, entries) = part;
-            each(Remembered::Journal(JournalPart { pool: id, name: name.clone(), first, serial, entries }));
+            each(Remembered::Journal(JournalPart { pool: id, first, serial, entries }));
         }
     }
     Ok(())

@@ -279,10 +279,7 @@ impl Pools {
         if !(kept.pool.is_empty() || with_numbers) {
             return PoolAnswer::NotEmpty;
         }
-        self.record(id, batch);
-        if let Some(record) = batch.records.iter_mut().rev().find(|record| record.id == id) {
-            record.gone = true;
-        }
+        batch.records.push(PoolRecord { gone: true, ..kept.record(id) });
         self.names.remove(name);
         self.end_line(id);
         if let Some(kept) = self.kept.remove(&id) {
@@ -304,16 +301,7 @@ impl Pools {
     }
 
     fn record(&self, id: PoolId, batch: &mut PoolBatch) {
-        let Some(kept) = self.kept.get(&id) else { return };
-        batch.records.push(PoolRecord {
-            id,
-            name: kept.name.clone(),
-            settings: kept.pool.settings,
-            serial: kept.pool.serial(),
-            entries: kept.entries,
-            folded: kept.folded,
-            gone: false,
-        });
+        batch.records.extend(self.kept.get(&id).map(|kept| kept.record(id)));
     }
 
     /// After something has happened to a pool: enters it into the journal, and when it wants to be looked at again.
@@ -344,7 +332,6 @@ impl Pools {
                 kept.part = (self.batch, batch.journal.len());
                 batch.journal.push(JournalPart {
                     pool: id,
-                    name: kept.name.clone(),
                     first: kept.entries,
                     serial: kept.pool.serial(),
                     entries: kept.pool.take_entries(),
@@ -380,8 +367,9 @@ impl Pools {
         if let Some(fold) = &mut self.fold
             && let Some(kept) = self.kept.get_mut(&fold.pool)
         {
-            let rest = fold.left.split_off(fold.left.len().min(limits.part));
-            for number in std::mem::replace(&mut fold.left, rest) {
+            // From the end, so that what is left need not move.
+            let from = fold.left.len().saturating_sub(limits.part);
+            for number in fold.left.drain(from..) {
                 batch.numbers.push((fold.pool, number, kept.pool.written(number, now)));
             }
             if fold.left.is_empty() {
@@ -458,8 +446,7 @@ impl Pools {
             return;
         }
         for (id, kept) in &mut self.kept {
-            let serial = kept.pool.serial();
-            kept.pool.recovered(serial);
+            kept.pool.recovered();
             self.numbers += kept.pool.len();
             self.unfolded += kept.pool.unfolded;
             kept.due = kept.pool.deadline();
@@ -472,6 +459,18 @@ impl Pools {
 }
 
 impl Kept {
+    fn record(&self, id: PoolId) -> PoolRecord {
+        PoolRecord {
+            id,
+            name: self.name.clone(),
+            settings: self.pool.settings,
+            serial: self.pool.serial(),
+            entries: self.entries,
+            folded: self.folded,
+            gone: false,
+        }
+    }
+
     fn summary(&self, id: PoolId, now: Now) -> PoolSummary {
         PoolSummary {
             id,

@@ -42,10 +42,8 @@ impl Pool {
         });
     }
 
-    /// Ends recovery. `serial` is the last [`Pool::serial`] that was written. Leases and rests that have ended meanwhile end
-    /// in the next [`Pool::advance`].
-    pub fn recovered(&mut self, serial: u64) {
-        self.serial = self.serial.max(serial);
+    /// Ends recovery. Leases and rests that have ended meanwhile end in the next [`Pool::advance`].
+    pub fn recovered(&mut self) {
         self.list_all();
     }
 

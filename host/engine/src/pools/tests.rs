@@ -46,7 +46,8 @@ fn restarted(pool: &Pool, disk: &Disk, now: Now) -> Pool {
     for (number, row) in disk {
         fresh.recover(*number, Some(row.clone()), false, now);
     }
-    fresh.recovered(pool.serial());
+    fresh.serial = pool.serial();
+    fresh.recovered();
     fresh
 }
 
