@@ -37,11 +37,18 @@
 //!
 //! Whatever was not done is an error with the reason: `NONUMBER` where a `POOL.CALL` found no number, `FAIL` otherwise.
 //!
+//! # Transactions
+//!
+//! What stands between `MULTI` and `EXEC` is kept as it came, and asked at `EXEC` one behind the other, with nothing of this
+//! connection in between: an owner that hands on what it finds as one piece has it done as one. `DISCARD` forgets it, and so
+//! does a mistake that shows before `EXEC`. There is no `WATCH`.
+//!
 //! # Bounds
 //!
 //! A request is at most [`Limits::octets`] long and has at most [`Limits::elements`] elements, at most [`Limits::pipelined`]
 //! requests wait for answers, and nothing more is read while [`Limits::unsent`] octets wait to be written. An owner that stops
-//! to read when [`Session::wants_bytes`] says no bounds the rest by the size of one read.
+//! to read when [`Session::wants_bytes`] says no bounds the rest by the size of one read. The requests of a transaction come
+//! all at once, also where others wait: its commands are at most [`Limits::pipelined`], of [`Limits::octets`] together.
 #![forbid(unsafe_code)]
 
 mod command;
