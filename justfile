@@ -24,6 +24,10 @@ crash *arguments:
 swap *arguments:
     cargo xtask swap {{arguments}}
 
+# the configuration changed under load
+reconfigure *arguments:
+    cargo xtask reconfigure {{arguments}}
+
 # the guests, as components in target/plugins
 plugins:
     cargo xtask plugins

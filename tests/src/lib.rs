@@ -6,12 +6,15 @@
 mod capture;
 mod directory;
 mod kannel;
+pub mod manual;
+pub mod operator;
 pub mod osmocom;
 mod peer;
 pub mod pools;
 mod raw;
 pub mod sgip;
 mod stage;
+mod visitor;
 
 pub use capture::{Capture, Spoken};
 pub use directory::Directory;
@@ -19,6 +22,7 @@ pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw::{Raw, RawPdu};
 pub use stage::{POLICY, Stage, activate, bind, shipped, steps, upload};
+pub use visitor::{Told, Visitor};
 pub use xtask::{appliance, load, random};
 
 /// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes

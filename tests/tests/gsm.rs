@@ -205,9 +205,10 @@ fn killed_at_every_step_of_custody_nothing_is_lost() -> Result<()> {
     // On its way, and the MSC says nothing.
     let msc = network.msc("MSC-1", SUBSCRIBERS, Answers::Never)?;
     msc.wait_for_arrivals(SUBSCRIBERS as usize, PATIENCE)?;
-    network.kill()?;
-    // In doubt once, and then refused: the phones are full, and the subscribers parked.
+    // In doubt once, and then refused: the phones are full, and the subscribers parked. It learns so before the kill: what it is
+    // sent right after would else wait for the guard.
     msc.behave(Answers::Refuse(vec![Cause::Phone(22); 100]), Duration::ZERO);
+    network.kill()?;
     until("a refusal for everybody", || Ok(network.queue("deferred")? == SUBSCRIBERS))?;
     network.kill()?;
     until("the MSC to be back", || network.count("/in_flight").map(|_| true))?;

@@ -1,12 +1,12 @@
 //! The guide in `plugins/README.md`, command by command: what stands there is run, and prints what stands there.
 //!
 //! In the guide a block marked `sh` is run, in an empty folder; `sh fails` must end with 1; `sh appliance` needs an
-//! appliance. A block marked `text` after it is what it prints: those lines, in that order, others between them, `…` for
-//! anything. What is marked otherwise is for people.
+//! appliance.
 
 use anyhow::{Context, Result, bail, ensure};
 use behaviour_tests::appliance::{Appliance, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Stop, Tally};
+use behaviour_tests::manual::{Block, Page, missing};
 use behaviour_tests::{PATIENCE, Stage};
 use serde_json::Value;
 use std::path::Path;
@@ -17,82 +17,6 @@ use xtask::house;
 
 /// Messages that the appliance has seen when the guide comes to it.
 const MESSAGES: u64 = 200;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marked {
-    Offline,
-    Fails,
-    Appliance,
-}
-
-#[derive(Debug)]
-struct Block {
-    marked: Marked,
-    script: String,
-    /// What it prints, as the guide has it.
-    printed: String,
-}
-
-fn blocks(guide: &str) -> Result<Vec<Block>> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut lines = guide.lines();
-    while let Some(line) = lines.next() {
-        let Some(mark) = line.strip_prefix("```") else { continue };
-        let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        let text = text.join("\n") + "\n";
-        let marked = match mark {
-            "sh" => Marked::Offline,
-            "sh fails" => Marked::Fails,
-            "sh appliance" => Marked::Appliance,
-            "text" => {
-                let block =
-                    blocks.last_mut().context("the guide shows what is printed before any command")?;
-                block.printed.push_str(&text);
-                continue;
-            }
-            "" | "toml" => continue,
-            other => {
-                bail!("the guide has a block marked {other:?}, and nobody knows what is to be done with it")
-            }
-        };
-        blocks.push(Block { marked, script: text, printed: String::new() });
-    }
-    Ok(blocks)
-}
-
-/// Whether a line is as the guide has it.
-fn is_like(line: &str, pattern: &str) -> bool {
-    let mut rest = line;
-    let mut pieces = pattern.split('…');
-    match pieces.next().and_then(|first| rest.strip_prefix(first)) {
-        Some(after) => rest = after,
-        None => return false,
-    }
-    let pieces: Vec<&str> = pieces.collect();
-    let Some((last, between)) = pieces.split_last() else { return rest.is_empty() };
-    for piece in between {
-        match rest.split_once(piece) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
-/// The first line of the guide's that was not printed where it should have been.
-fn missing<'a>(printed: &str, wanted: &'a str) -> Option<&'a str> {
-    let mut lines = printed.lines();
-    wanted.lines().find(|pattern| !lines.any(|line| is_like(line, pattern)))
-}
-
-#[test]
-fn what_is_not_printed_is_noticed() {
-    assert!(is_like("first.wasm: built, version 12", "first.wasm: built, …"));
-    assert!(is_like("a b c", "a…c") && is_like("a", "a") && is_like("abc", "…"));
-    assert!(!is_like("a b c", "a…d") && !is_like("ab", "a") && !is_like("b", "a…"));
-    assert_eq!(missing("one\ntwo\nthree\n", "one\nthree\n"), None);
-    assert_eq!(missing("one\ntwo\n", "two\none\n"), Some("one"));
-}
 
 struct Author<'a> {
     stage: &'a Stage,
@@ -122,7 +46,7 @@ impl Author<'_> {
         let output = self.command("bash")?.args(["-eu", "-o", "pipefail", "-c", &block.script]).output()?;
         let printed = String::from_utf8([output.stdout, output.stderr].concat())?;
         let told = || format!("the guide says\n{}\nand this came of it:\n{printed}", block.script);
-        let code = i32::from(block.marked == Marked::Fails);
+        let code = i32::from(block.mark == "sh fails");
         ensure!(output.status.code() == Some(code), "{}\n{}", told(), output.status);
         if let Some(line) = missing(&printed, &block.printed) {
             bail!("{}\nwhere should have been: {line}", told());
@@ -155,9 +79,8 @@ fn until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
 
 #[test]
 fn the_guide_can_be_followed_from_an_empty_folder_to_a_canary_and_back() -> Result<()> {
-    let guide = std::fs::read_to_string(house::root().join("plugins/README.md"))?;
-    let blocks = blocks(&guide)?;
-    let first = blocks.iter().position(|block| block.marked == Marked::Appliance);
+    let blocks = Page::read("plugins/README.md", &["sh", "sh fails", "sh appliance"])?.blocks;
+    let first = blocks.iter().position(|block| block.mark == "sh appliance");
     let (offline, online) = blocks.split_at(first.context("the guide never comes to an appliance")?);
     ensure!(offline.len() >= 5 && online.len() >= 5, "the guide is shorter than it was: {blocks:?}");
 

@@ -159,6 +159,57 @@ fn replayed(story: &Story) -> Result<()> {
     Ok(())
 }
 
+/// Refuses the last thousand of the archived messages.
+const NEWEST: &str = "route 86 north\nreject 8610000099\n";
+
+/// Of the archive only what was accepted last: as many as were asked for.
+fn replayed_the_last(story: &Story) -> Result<()> {
+    const LAST: u64 = 40;
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let newest = story.appliance.get(&format!("/v1/history?limit={LAST}"))?;
+    let newest: Vec<String> =
+        newest["messages"].as_array().into_iter().flatten().map(|one| word(&one["id"])).collect();
+    assert_eq!(newest.len() as u64, LAST);
+    let mut order = story.binding(NEWEST);
+    order["last"] = LAST.into();
+    let id = story.post("/v1/replays", &order)?["id"].as_str().context("no id")?.to_owned();
+    let path = format!("/v1/replays/{id}");
+    let done =
+        story.appliance.wait_until(Duration::from_secs(240), &path, |replay| replay["state"] != "running")?;
+    assert_eq!((&done["last"], &done["limit"]), (&LAST.into(), &Value::Null));
+    let report = &done["report"];
+    assert_eq!((&report["messages"], &report["new_rejects"]), (&LAST.into(), &LAST.into()), "{report:#}");
+    let groups = report["groups"].as_array().into_iter().flatten();
+    let mut examples = groups.flat_map(|group| group["examples"].as_array().into_iter().flatten()).peekable();
+    assert!(examples.peek().is_some(), "{report:#}");
+    for example in examples {
+        let id = word(&example["id"]);
+        assert!(newest.contains(&id), "{id} is none of the last {LAST}");
+    }
+    Ok(())
+}
+
+/// What a version failed at is told with examples, each with the trace of its message; also after it was taken back.
+fn faults_have_examples(story: &Story) -> Result<()> {
+    let state = story.router()?;
+    let faulty = state["faults"].as_array().context("no faults")?;
+    let faulty = faulty.iter().find(|one| one["version"] == story.version.as_str());
+    let faulty = faulty.with_context(|| format!("no faults of {}: {state:#}", story.version))?;
+    let examples = faulty["examples"].as_array().context("no examples")?;
+    assert!(faulty["faults"].as_u64() >= Some(examples.len() as u64) && !examples.is_empty(), "{faulty:#}");
+    for example in examples {
+        assert_eq!(example["kind"], "trap", "{example:#}");
+        assert!(example["what"].as_str().is_some_and(|what| what.starts_with("trapped")), "{example:#}");
+        let id = example["message"].as_str().with_context(|| format!("no message: {example:#}"))?;
+        let destination = story.appliance.get(&format!("/v1/messages/{id}?body=1"))?["destination"].take();
+        let destination = destination.as_str().context("no destination")?;
+        assert!(destination.contains("86666"), "{destination}");
+        let question = example["question"].as_str().unwrap_or_default();
+        assert!(!question.contains(destination) && question.starts_with("acme: "), "{question}");
+    }
+    Ok(())
+}
+
 fn in_shadow(story: &Story) -> Result<()> {
     let mut order = story.binding(SHADOW);
     order["mode"] = "shadow".into();
@@ -179,6 +230,8 @@ fn in_shadow(story: &Story) -> Result<()> {
     let difference = &shadow["differences"][0];
     assert!(difference["from"].as_str().unwrap_or_default().contains("north"), "{difference:#}");
     assert!(difference["to"].as_str().unwrap_or_default().contains("south"), "{difference:#}");
+    let id = difference["messages"][0].as_str().with_context(|| format!("no message: {difference:#}"))?;
+    assert_eq!(story.appliance.get(&format!("/v1/messages/{id}"))?["id"], id);
     Ok(())
 }
 
@@ -255,10 +308,12 @@ fn from_two_templates_to_live_traffic_and_back() -> Result<()> {
             .is_ok_and(|count| count as u64 >= ARCHIVED)
     })?;
     replayed(&story)?;
+    replayed_the_last(&story)?;
     in_shadow(&story)?;
     assert_eq!(south.messages_so_far(), 0, "what a shadow says is not done");
     as_a_canary(&story, &south)?;
     it_begins_to_trap(&story, &first)?;
+    faults_have_examples(&story)?;
 
     let metrics = story.appliance.metrics()?;
     let of = |version: &str| {

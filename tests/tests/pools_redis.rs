@@ -1,7 +1,7 @@
 //! Number pools as Redis clients see them: redis-cli, redis-benchmark and Python's library against the real binary.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
+use behaviour_tests::appliance::{Appliance, Blueprint, HASH, free_port};
 use behaviour_tests::{Peer, Stage, until};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,10 +12,6 @@ const SCRIPT: &str = "return redis.call('HGET', KEYS[1] .. ':numstate', ARGV[2])
 
 /// A sum that nobody ever loads the text of.
 const CONFIGURED: &str = "5e1ec7ed00000000000000000000000000000001";
-
-/// The argon2id hash of `secret`, with the cheapest parameters: these accounts protect nothing.
-const HASH: &str =
-    "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
 
 /// Without a router, since no message goes anywhere here: nothing has to be compiled at each start.
 fn blueprint(stage: &Stage) -> Result<Blueprint> {

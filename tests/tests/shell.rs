@@ -627,7 +627,8 @@ impl Drop for Sshd {
 /// The line for authorized_keys as the README has it.
 fn documented() -> Result<String> {
     let readme = std::fs::read_to_string(xtask::house::root().join("README.md"))?;
-    let line = readme.lines().map(str::trim).find(|line| line.starts_with("restrict,command="));
+    let line =
+        readme.lines().map(|line| line.trim_matches('`')).find(|line| line.starts_with("restrict,command="));
     Ok(line.context("the README has no such line")?.to_owned())
 }
 

@@ -1,14 +1,17 @@
 //! The API of the ledger: balances, and what is done to them.
 
-use crate::api::{Asked, Shared, answer, json};
+use crate::api::{Shared, answer};
 use crate::problem::{Kind, Problem};
-use axum::extract::{Path, Query, State};
+use crate::request::{At, Document, Parameters, limit};
+use crate::view;
+use axum::Json;
+use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::get;
-use axum::{Json, Router};
-use bytes::Bytes;
-use serde_json::Value;
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// What stands behind it.
 pub trait Ledger: Send + Sync + 'static {
@@ -27,35 +30,115 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be understood, would go beyond the limit, or its key was used for another one.
     fn change(&self, account: &str, key: &str, request: Value) -> Result<Value, Problem>;
-    /// What was done to an account, newest first: limit, before.
+    /// What was done to an account, newest first: at most so many, those before the one of this serial.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn operations(&self, account: &str, query: &HashMap<String, String>) -> Result<Value, Problem>;
+    fn operations(&self, account: &str, most: usize, before: Option<u64>) -> Result<Value, Problem>;
 }
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/v1/ledger", get(balances))
-        .route("/v1/ledger/{account}", get(balance).post(change))
-        .route("/v1/ledger/{account}/operations", get(operations))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(balances))
+        .routes(routes!(balance, change))
+        .routes(routes!(operations))
 }
 
 type Answer = Result<Json<Value>, Problem>;
 
+/// All ledger accounts with their balances, in millionths of the currency.
+#[utoipa::path(
+    get,
+    path = "/v1/ledger",
+    responses((status = 200, description = "By name.", body = view::Balances)),
+)]
 async fn balances(State(appliance): State<Shared>) -> Answer {
     answer(appliance, Ledger::balances).await
 }
 
-async fn balance(State(appliance): State<Shared>, Path(account): Path<String>) -> Answer {
+/// One ledger account.
+#[utoipa::path(
+    get,
+    path = "/v1/ledger/{account}",
+    params(("account" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "As it is now.", body = view::Balance)),
+)]
+async fn balance(State(appliance): State<Shared>, At(account): At<String>) -> Answer {
     answer(appliance, move |appliance| appliance.balance(&account)).await
 }
 
+/// What is done to a balance: either `fund` or `credit`, and why.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fund: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// What is done to a balance.
+#[derive(ToSchema)]
+#[schema(as = LedgerChange)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes: from a struct, what is wrong can be told better")]
+enum Changes {
+    Fund(Fund),
+    Limit(Limit),
+}
+
+/// Money comes in, or is taken back.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it only describes")]
+struct Fund {
+    /// Millionths that are put in; negative: taken back.
+    fund: i64,
+    /// Who does it, for the audit.
+    #[schema(max_length = 64)]
+    actor: Option<String>,
+    /// Why, for the audit.
+    #[schema(max_length = 256, pattern = r"\S")]
+    reason: String,
+}
+
+/// A limit is set.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LedgerLimit)]
+#[expect(dead_code, reason = "it only describes")]
+struct Limit {
+    /// How far below zero the balance may go, in millionths.
+    #[schema(maximum = 9_223_372_036_854_775_807_i64)]
+    credit: u64,
+    /// Who does it, for the audit.
+    #[schema(max_length = 64)]
+    actor: Option<String>,
+    /// Why, for the audit.
+    #[schema(max_length = 256, pattern = r"\S")]
+    reason: String,
+}
+
+/// A balance operation, done once for its header `Idempotency-Key`.
+#[utoipa::path(
+    post,
+    path = "/v1/ledger/{account}",
+    params(
+        ("account" = String, Path, description = "Its name. To set its `credit` opens it.", min_length = 1, max_length = 64),
+        ("Idempotency-Key" = String, Header, description = "Of the caller's own: with it the request can be repeated safely.", pattern = "^[!-~]([ -~]{0,62}[!-~])?$"),
+    ),
+    request_body = Changes,
+    responses((status = 200, description = "As it is after that.", body = view::ChangedBalance)),
+)]
 async fn change(
     State(appliance): State<Shared>,
-    Path(account): Path<String>,
+    At(account): At<String>,
     headers: HeaderMap,
-    body: Bytes,
+    Document(request): Document<Change>,
 ) -> Answer {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let Some(key) = key.filter(|key| (1..=64).contains(&key.len())) else {
@@ -63,14 +146,32 @@ async fn change(
                       repeated safely";
         return Err(Problem::new(Kind::BadRequest, detail));
     };
-    let request = json(&body)?;
-    answer(appliance, move |appliance| appliance.change(&account, &key, request)).await
+    answer(appliance, move |appliance| appliance.change(&account, &key, json!(request))).await
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Page {
+    /// How many; 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Only those before the one of this serial.
+    before: Option<u64>,
+}
+
+/// What was done to an account, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/ledger/{account}/operations",
+    params(("account" = String, Path, description = "Its name."), Page),
+    responses((status = 200, description = "A page of it.", body = Vec<view::LedgerOperation>)),
+)]
 async fn operations(
     State(appliance): State<Shared>,
-    Path(account): Path<String>,
-    Query(query): Asked,
+    At(account): At<String>,
+    Parameters(Page { limit: given, before }): Parameters<Page>,
 ) -> Answer {
-    answer(appliance, move |appliance| appliance.operations(&account, &query)).await
+    let most = limit(given, 1_000)?;
+    answer(appliance, move |appliance| appliance.operations(&account, most, before)).await
 }

@@ -1,22 +1,58 @@
-//! The admin's door: an HTTP API on loopback, and metrics.
+//! The admin's door: an HTTP API, with or without TLS, who may come in there, and metrics.
 //!
 //! Everything behind it is an [`Appliance`]; this crate knows HTTP, tokens, errors and documents, and nothing of queues.
 #![forbid(unsafe_code)]
 
 mod api;
+mod backup;
+mod configuration;
+mod guard;
+mod health;
+mod known;
 mod ledger;
+mod machine;
+mod messages;
 pub mod metrics;
 mod openapi;
+mod operation;
+mod orders;
+mod overview;
+mod people;
 mod plugins;
 mod pools;
+mod porter;
 mod problem;
+mod pulse;
+mod ready;
+mod records;
+mod request;
+mod rights;
+mod socket;
+mod tables;
+mod testing;
+mod tls;
 mod token;
+mod trace;
 pub mod view;
 
 pub use api::{Appliance, Export, router};
+pub use backup::Backup;
+pub use configuration::{
+    Applied, ChangedHow, Changing, Checked, Configuration, Current, Difference, ManagedBy, OneVersion, Order,
+    Unconfirmed, VersionSummary, Wanted,
+};
 pub use ledger::Ledger;
+pub use machine::{Machine, MachineState, Operated, Operator, Slot};
+pub use messages::{Hand, Messages};
 pub use openapi::document;
+pub use operation::{DrainOrder, DrainState, Left, LogLevel, Operation};
+pub use orders::Orders;
 pub use plugins::Plugins;
 pub use pools::{Filled, History, Pools};
-pub use problem::{Kind, Problem, Reason};
+pub use porter::Porter;
+pub use problem::{Kind, Misplaced, Problem, Reason};
+pub use ready::{NotReady, Readiness};
+pub use socket::{Connection, Socket};
+pub use testing::{PeerTest, TestMessage, TestStep, Testing};
+pub use tls::{Certificate, TlsError, own_certificate};
 pub use token::{Token, TokenError};

@@ -119,7 +119,9 @@ metrics! {
     Counter PUSHED = "switchyard_pushes_total" ["account"];
     /// Pushes that were not taken.
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
-    /// Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.
+    /// Orders about waiting messages that have a say, by what they do.
+    Gauge ORDERS = "switchyard_orders" ["what"];
+    /// Messages by peer and by what they are doing: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-receipt.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Subscribers by peer to whom nothing is sent until a message that has failed is tried again.
     Gauge PARKED = "switchyard_subscribers_parked" ["peer"];
@@ -296,7 +298,7 @@ mod tests {
         page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
         assert_eq!(
             page.finish(),
-            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
+            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
              # TYPE switchyard_queue_messages gauge\n\
              switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
              switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\

@@ -1,13 +1,15 @@
-//! The API of plugins: versions, hooks, candidates, replays and tables.
+//! The API of plugins: versions, hooks, candidates and replays.
 
-use crate::api::{Asked, COMPONENT_LIMIT, Shared, answer, call, json};
+use crate::api::{Shared, answer, call};
 use crate::problem::Problem;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use crate::request::{At, Binary, Document, IfAny, Octets};
+use crate::view;
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{delete, get, post, put};
-use axum::{Json, Router};
-use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
 
 /// What stands behind it. Requests are given as they came; answers are as they go.
 pub trait Plugins: Send + Sync + 'static {
@@ -97,124 +99,200 @@ pub trait Plugins: Send + Sync + 'static {
     fn remove_table(&self, name: &str) -> Result<(), Problem>;
 }
 
-/// The largest table that is taken: some ten million rows.
-const TABLE_LIMIT: usize = 1 << 30;
+/// The largest component that is taken.
+const COMPONENT_LIMIT: usize = 64 << 20;
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/v1/plugins", get(plugins))
-        .route("/v1/plugins/{name}", put(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
-        .route("/v1/hooks", get(hooks))
-        .route("/v1/hooks/{hook}", get(hook).delete(unbind))
-        .route("/v1/hooks/{hook}/activate", post(activate))
-        .route("/v1/hooks/{hook}/rollback", post(rollback))
-        .route("/v1/hooks/{hook}/candidate", post(try_out).delete(dismiss))
-        .route("/v1/hooks/{hook}/promote", post(promote))
-        .route("/v1/replays", get(replays).post(replay))
-        .route("/v1/replays/{id}", get(replay_report).delete(end_replay))
-        .route("/v1/tables", get(tables))
-        .route(
-            "/v1/tables/{name}",
-            get(look_up)
-                .merge(delete(remove_table))
-                .merge(put(put_table).layer(DefaultBodyLimit::max(TABLE_LIMIT))),
-        )
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(plugins))
+        .routes(routes!(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
+        .routes(routes!(hooks))
+        .routes(routes!(hook, unbind))
+        .routes(routes!(activate))
+        .routes(routes!(rollback))
+        .routes(routes!(try_out, dismiss))
+        .routes(routes!(promote))
+        .routes(routes!(replays, replay))
+        .routes(routes!(replay_report, end_replay))
 }
 
 type Answer = Result<Json<Value>, Problem>;
 
+/// Plugin versions that are kept: size, hook, contract, imports, who signed them.
+#[utoipa::path(
+    get,
+    path = "/v1/plugins",
+    responses((status = 200, description = "All of them.", body = Vec<view::PluginVersion>)),
+)]
 async fn plugins(State(appliance): State<Shared>) -> Answer {
     answer(appliance, Plugins::plugins).await
 }
 
+/// Keeps a component as a new version of a plugin.
+#[utoipa::path(
+    put,
+    path = "/v1/plugins/{name}",
+    params(
+        ("name" = String, Path, description = "The plugin's name."),
+        ("switchyard-signature" = Option<String>, Header, description = "Base64 of the component's ed25519 signature."),
+    ),
+    request_body(content = Binary, content_type = "application/wasm", description = "The component."),
+    responses((status = 200, description = "It is kept.", body = view::PluginVersion)),
+)]
 async fn upload(
     State(appliance): State<Shared>,
-    Path(name): Path<String>,
+    At(name): At<String>,
     headers: HeaderMap,
-    body: Bytes,
+    Octets(body): Octets,
 ) -> Answer {
     let signature =
         headers.get("switchyard-signature").and_then(|value| value.to_str().ok()).map(str::to_owned);
     answer(appliance, move |appliance| appliance.upload(&name, &body, signature.as_deref())).await
 }
 
+/// All hooks: what is live, what is on trial and how it compares, counts, what happened.
+#[utoipa::path(
+    get,
+    path = "/v1/hooks",
+    responses((status = 200, description = "All of them.", body = Vec<view::HookState>)),
+)]
 async fn hooks(State(appliance): State<Shared>) -> Answer {
     answer(appliance, Plugins::hooks).await
 }
 
-async fn hook(State(appliance): State<Shared>, Path(hook): Path<String>) -> Answer {
+/// One hook, with its history.
+#[utoipa::path(
+    get,
+    path = "/v1/hooks/{hook}",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    responses((status = 200, description = "As it is now.", body = view::HookState)),
+)]
+async fn hook(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
     answer(appliance, move |appliance| appliance.hook(&hook)).await
 }
 
-async fn activate(State(appliance): State<Shared>, Path(hook): Path<String>, body: Bytes) -> Answer {
-    let request = json(&body)?;
-    answer(appliance, move |appliance| appliance.activate(&hook, request)).await
-}
-
-async fn unbind(State(appliance): State<Shared>, Path(hook): Path<String>) -> Answer {
+/// Leaves a hook without any plugin.
+#[utoipa::path(
+    delete,
+    path = "/v1/hooks/{hook}",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+)]
+async fn unbind(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
     answer(appliance, move |appliance| appliance.unbind(&hook)).await
 }
 
-async fn rollback(State(appliance): State<Shared>, Path(hook): Path<String>) -> Answer {
+/// Makes a plugin live, or a chain of them.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/activate",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    request_body = view::Activation,
+    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+)]
+async fn activate(
+    State(appliance): State<Shared>,
+    At(hook): At<String>,
+    Document(request): Document<Value>,
+) -> Answer {
+    answer(appliance, move |appliance| appliance.activate(&hook, request)).await
+}
+
+/// Goes back to what was live before.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/rollback",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+)]
+async fn rollback(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
     answer(appliance, move |appliance| appliance.rollback(&hook)).await
 }
 
-async fn try_out(State(appliance): State<Shared>, Path(hook): Path<String>, body: Bytes) -> Answer {
-    let request = json(&body)?;
+/// Takes a candidate on trial.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/candidate",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    request_body = view::Trial,
+    responses((status = 200, description = "What is on trial now.", body = view::CandidateRecord)),
+)]
+async fn try_out(
+    State(appliance): State<Shared>,
+    At(hook): At<String>,
+    Document(request): Document<Value>,
+) -> Answer {
     answer(appliance, move |appliance| appliance.try_out(&hook, request)).await
 }
 
-async fn dismiss(State(appliance): State<Shared>, Path(hook): Path<String>) -> Result<StatusCode, Problem> {
+/// Ends the trial.
+#[utoipa::path(
+    delete,
+    path = "/v1/hooks/{hook}/candidate",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    responses((status = 204, description = "It is over.")),
+)]
+async fn dismiss(State(appliance): State<Shared>, At(hook): At<String>) -> Result<StatusCode, Problem> {
     call(appliance, move |appliance| appliance.dismiss(&hook)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn promote(State(appliance): State<Shared>, Path(hook): Path<String>, body: Bytes) -> Answer {
-    let request = if body.is_empty() { Value::Null } else { json(&body)? };
-    answer(appliance, move |appliance| appliance.promote(&hook, request)).await
+/// Makes the candidate live.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/promote",
+    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    request_body = Option<view::Promotion>,
+    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+)]
+async fn promote(
+    State(appliance): State<Shared>,
+    At(hook): At<String>,
+    IfAny(request): IfAny<view::Promotion>,
+) -> Answer {
+    answer(appliance, move |appliance| appliance.promote(&hook, json!(request))).await
 }
 
-async fn replay(State(appliance): State<Shared>, body: Bytes) -> Answer {
-    let request = json(&body)?;
-    answer(appliance, move |appliance| appliance.replay(request)).await
-}
-
+/// Replays since the start.
+#[utoipa::path(
+    get,
+    path = "/v1/replays",
+    responses((status = 200, description = "Newest first.", body = Vec<view::ReplayState>)),
+)]
 async fn replays(State(appliance): State<Shared>) -> Answer {
     answer(appliance, |appliance| Ok(appliance.replays())).await
 }
 
-async fn replay_report(State(appliance): State<Shared>, Path(id): Path<String>) -> Answer {
+/// Begins a replay of archived messages through a candidate.
+#[utoipa::path(
+    post,
+    path = "/v1/replays",
+    request_body = view::WantedReplay,
+    responses((status = 200, description = "It runs.", body = view::ReplayBegun)),
+)]
+async fn replay(State(appliance): State<Shared>, Document(request): Document<Value>) -> Answer {
+    answer(appliance, move |appliance| appliance.replay(request)).await
+}
+
+/// A replay and its report: which verdicts differ, from what to what, with examples and prices.
+#[utoipa::path(
+    get,
+    path = "/v1/replays/{id}",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 200, description = "As far as it is.", body = view::ReplayState)),
+)]
+async fn replay_report(State(appliance): State<Shared>, At(id): At<String>) -> Answer {
     answer(appliance, move |appliance| appliance.replay_report(&id)).await
 }
 
-async fn end_replay(State(appliance): State<Shared>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
+/// Ends a replay.
+#[utoipa::path(
+    delete,
+    path = "/v1/replays/{id}",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 204, description = "It ends.")),
+)]
+async fn end_replay(State(appliance): State<Shared>, At(id): At<String>) -> Result<StatusCode, Problem> {
     call(appliance, move |appliance| appliance.end_replay(&id)).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn tables(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| Ok(appliance.tables())).await
-}
-
-async fn look_up(State(appliance): State<Shared>, Path(name): Path<String>, Query(query): Asked) -> Answer {
-    let key = query.get("key").cloned().unwrap_or_default();
-    answer(appliance, move |appliance| appliance.look_up(&name, &key)).await
-}
-
-async fn put_table(
-    State(appliance): State<Shared>,
-    Path(name): Path<String>,
-    Query(query): Asked,
-    body: Bytes,
-) -> Answer {
-    let kind = query.get("kind").cloned().unwrap_or_default();
-    answer(appliance, move |appliance| appliance.put_table(&name, &kind, &body)).await
-}
-
-async fn remove_table(
-    State(appliance): State<Shared>,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.remove_table(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -4,25 +4,26 @@ mod events;
 mod shown;
 mod transfer;
 mod watch;
+mod words;
 
-use crate::api::{Asked, Shared, call, json};
+use crate::api::{Shared, call};
 use crate::problem::{Kind, Problem, Reason};
-use axum::extract::{Path, Query, State};
+use crate::request::{At, Flag, IfAny, Parameters, limit};
+use axum::Json;
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
-use bytes::Bytes;
 use doors::PoolFeed;
 use futures_util::future::BoxFuture;
 use model::{
     NumberState, PoolAnswer, PoolEntry, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
     PoolRefusal, PoolRequest, PoolSettings, PoolSummary, Strategy,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use words::{NameText, NumberText, NumberWord, StrategyWord};
 
 /// What stands behind it. Answers tell only what is durable.
 pub trait Pools: Send + Sync + 'static {
@@ -84,20 +85,18 @@ pub struct History {
     pub next: Option<u64>,
 }
 
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/v1/pools", get(all))
-        .route("/v1/pools/{pool}", get(show).put(configure).delete(remove))
-        .route("/v1/pools/{pool}/numbers", get(numbers))
-        .route("/v1/pools/{pool}/numbers/{number}", get(number))
-        .route("/v1/pools/{pool}/events", post(events::take))
-        .route("/v1/pools/{pool}/history", get(history))
-        .route("/v1/pools/{pool}/watch", get(watch::watch))
-        .route("/v1/pools/{pool}/import", post(transfer::import))
-        .route("/v1/pools/{pool}/export", get(transfer::export))
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(all))
+        .routes(routes!(show, configure, remove))
+        .routes(routes!(numbers))
+        .routes(routes!(number))
+        .routes(routes!(events::take))
+        .routes(routes!(history))
+        .routes(routes!(watch::watch))
+        .routes(routes!(transfer::import))
+        .routes(routes!(transfer::export))
 }
-
-type Answer = Result<Json<Value>, Problem>;
 
 fn bad(what: impl Into<String>) -> Problem {
     Problem::new(Kind::BadRequest, what)
@@ -121,46 +120,6 @@ fn number_of(text: &str) -> Result<PoolNumber, Problem> {
     text.parse().map_err(|error: model::ParsePoolNumberError| bad(error.to_string()))
 }
 
-/// The parameters after the question mark, of which each must be known.
-struct Parameters(HashMap<String, String>);
-
-impl Parameters {
-    fn of(query: HashMap<String, String>, known: &[&str]) -> Result<Self, Problem> {
-        match query.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(unknown) if known.is_empty() => Err(bad(format!("{unknown}: is unknown; there are none"))),
-            Some(unknown) => Err(bad(format!("{unknown}: is unknown; there are {}", known.join(", ")))),
-            None => Ok(Self(query)),
-        }
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
-    }
-
-    fn get<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, Problem> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let wrong = |_| bad(format!("{name}: is {text:?}, and must be {expected}"));
-        text.parse().map(Some).map_err(wrong)
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, Problem> {
-        match self.text(name) {
-            Some("1" | "true") => Ok(true),
-            None | Some("0" | "false") => Ok(false),
-            Some(text) => Err(bad(format!("{name}: is {text:?}, and must be true or false"))),
-        }
-    }
-
-    /// How many, of at most `most`.
-    fn limit(&self, most: usize) -> Result<usize, Problem> {
-        let limit = self.get("limit", "a number")?.unwrap_or(100);
-        if (1..=most).contains(&limit) {
-            return Ok(limit);
-        }
-        Err(bad(format!("limit: is {limit}, and must be 1 to {most}")))
-    }
-}
-
 async fn summary(appliance: &Shared, pool: &PoolName) -> Result<PoolSummary, Problem> {
     match appliance.ask_pool(pool.clone(), PoolRequest::Show).await? {
         PoolAnswer::Pool(summary) => Ok(*summary),
@@ -169,26 +128,61 @@ async fn summary(appliance: &Shared, pool: &PoolName) -> Result<PoolSummary, Pro
     }
 }
 
-async fn all(State(appliance): State<Shared>, Query(query): Asked) -> Answer {
-    Parameters::of(query, &[])?;
-    let pools = appliance.all_pools().await?;
-    Ok(Json(json!({ "pools": pools.iter().map(shown::pool).collect::<Vec<_>>() })))
+/// All number pools.
+#[derive(Serialize, ToSchema)]
+struct AllPools {
+    /// By name.
+    pools: Vec<shown::Pool>,
 }
 
-async fn show(State(appliance): State<Shared>, Path(pool): Path<String>) -> Answer {
+/// All number pools, by name.
+#[utoipa::path(get, path = "/v1/pools", responses((status = 200, description = "All of them.", body = AllPools)))]
+async fn all(State(appliance): State<Shared>) -> Result<Json<AllPools>, Problem> {
+    let pools = appliance.all_pools().await?;
+    Ok(Json(AllPools { pools: pools.iter().map(shown::pool).collect() }))
+}
+
+/// One number pool.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}",
+    params(("pool" = inline(NameText), Path, description = "Its name.")),
+    responses((status = 200, description = "As it is now.", body = shown::Pool)),
+)]
+async fn show(State(appliance): State<Shared>, At(pool): At<String>) -> Result<Json<shown::Pool>, Problem> {
     Ok(Json(shown::pool(&summary(&appliance, &name(&pool)?).await?)))
 }
 
-#[derive(Default, Deserialize)]
+/// How numbers of a pool are given: what is left out is as in a new pool.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[schema(as = WantedPoolSettings)]
 struct Settings {
+    /// Which number is taken.
+    #[schema(value_type = StrategyWord, inline)]
     strategy: Strategy,
+    /// How long a number rests after a call, in milliseconds.
+    #[schema(maximum = 315_360_000_000_u64)]
     quarantine_ms: u64,
 }
 
-async fn configure(State(appliance): State<Shared>, Path(pool): Path<String>, body: Bytes) -> Answer {
+/// Makes a number pool, or gives it other settings: what is left out is as in a new pool.
+#[utoipa::path(
+    put,
+    path = "/v1/pools/{pool}",
+    params(("pool" = inline(NameText), Path, description = "Its name.")),
+    request_body = Option<Settings>,
+    responses(
+        (status = 200, description = "As it is now.", body = shown::Pool),
+        (status = 409, description = "The appliance has as many pools as it takes."),
+    ),
+)]
+async fn configure(
+    State(appliance): State<Shared>,
+    At(pool): At<String>,
+    IfAny(settings): IfAny<Settings>,
+) -> Result<Json<shown::Pool>, Problem> {
     let pool = name(&pool)?;
-    let settings: Settings = if body.is_empty() { Settings::default() } else { json(&body)? };
     let quarantine = Duration::from_millis(settings.quarantine_ms);
     if quarantine > events::LONGEST {
         return Err(bad("quarantine-ms: a number may rest for at most 3650 days"));
@@ -207,13 +201,32 @@ async fn configure(State(appliance): State<Shared>, Path(pool): Path<String>, bo
     }
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[into_params(parameter_in = Query)]
+struct Removal {
+    /// Also if it has some, whoever holds them.
+    #[param(inline)]
+    with_numbers: Option<Flag>,
+}
+
+/// Takes a number pool away, if it has no numbers.
+#[utoipa::path(
+    delete,
+    path = "/v1/pools/{pool}",
+    params(("pool" = inline(NameText), Path, description = "Its name."), Removal),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 409, description = "It has numbers."),
+    ),
+)]
 async fn remove(
     State(appliance): State<Shared>,
-    Path(pool): Path<String>,
-    Query(query): Asked,
+    At(pool): At<String>,
+    Parameters(Removal { with_numbers }): Parameters<Removal>,
 ) -> Result<StatusCode, Problem> {
     let pool = name(&pool)?;
-    let with_numbers = Parameters::of(query, &["with-numbers"])?.flag("with-numbers")?;
+    let with_numbers = with_numbers.unwrap_or_default().0;
     match appliance.ask_pool(pool.clone(), PoolRequest::Remove { with_numbers }).await? {
         PoolAnswer::Removed => {
             tracing::info!(%pool, with_numbers, "number pool removed");
@@ -228,18 +241,53 @@ async fn remove(
     }
 }
 
-async fn numbers(State(appliance): State<Shared>, Path(pool): Path<String>, Query(query): Asked) -> Answer {
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct NumbersPage {
+    /// Only those in this state; `+` is written `%2B`.
+    #[param(value_type = Option<NumberWord>, inline)]
+    state: Option<NumberState>,
+    /// Only those that begin with this.
+    #[param(value_type = Option<NumberText>, inline)]
+    prefix: Option<String>,
+    /// How many; 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<u32>,
+}
+
+/// A page of a pool's numbers.
+#[derive(Serialize, ToSchema)]
+struct Numbers {
+    numbers: Vec<shown::Number>,
+    /// Where the next page begins; null: there is none.
+    #[schema(required)]
+    next: Option<u32>,
+}
+
+/// A page of a pool's numbers, in no particular order; each that is there all the while comes once.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}/numbers",
+    params(("pool" = inline(NameText), Path, description = "Its name."), NumbersPage),
+    responses((status = 200, description = "A page of them.", body = Numbers)),
+)]
+async fn numbers(
+    State(appliance): State<Shared>,
+    At(pool): At<String>,
+    Parameters(page): Parameters<NumbersPage>,
+) -> Result<Json<Numbers>, Problem> {
     let pool = name(&pool)?;
-    let query = Parameters::of(query, &["state", "prefix", "limit", "cursor"])?;
-    let state = query.get::<NumberState>("state", "idle+up, idle+down, busy+up or busy+down (+ is %2B)")?;
-    let prefix = query.text("prefix").map(number_of).transpose()?;
-    let limit = query.limit(1_000)?;
-    let mut from = query.get("cursor", "the `next` of the page before")?.unwrap_or(0_u32);
+    let prefix = page.prefix.as_deref().map(number_of).transpose()?;
+    let limit = limit(page.limit, 1_000)?;
+    let mut from = page.cursor.unwrap_or(0);
     let mut found = Vec::new();
     // A part may hold few that fit, and the next one more.
     let next = loop {
         let most = u32::try_from(limit - found.len()).unwrap_or(u32::MAX);
-        let request = PoolRequest::Numbers { from, most, state, prefix };
+        let request = PoolRequest::Numbers { from, most, state: page.state, prefix };
         match appliance.ask_pool(pool.clone(), request).await? {
             PoolAnswer::Numbers { numbers, next } => {
                 found.extend(numbers);
@@ -252,11 +300,23 @@ async fn numbers(State(appliance): State<Shared>, Path(pool): Path<String>, Quer
             _ => return Err(strange()),
         }
     };
-    let numbers: Vec<_> = found.iter().map(shown::number).collect();
-    Ok(Json(json!({ "numbers": numbers, "next": next })))
+    Ok(Json(Numbers { numbers: found.iter().map(shown::number).collect(), next }))
 }
 
-async fn number(State(appliance): State<Shared>, Path((pool, number)): Path<(String, String)>) -> Answer {
+/// How one number of a pool stands.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}/numbers/{number}",
+    params(
+        ("pool" = inline(NameText), Path, description = "The pool's name."),
+        ("number" = inline(NumberText), Path, description = "The number."),
+    ),
+    responses((status = 200, description = "As it is now.", body = shown::Number)),
+)]
+async fn number(
+    State(appliance): State<Shared>,
+    At((pool, number)): At<(String, String)>,
+) -> Result<Json<shown::Number>, Problem> {
     let (pool, number) = (name(&pool)?, number_of(&number)?);
     match appliance.ask_pool(pool.clone(), PoolRequest::Number(number)).await? {
         PoolAnswer::Number(Some(standing)) => Ok(Json(shown::number(&standing))),
@@ -269,14 +329,47 @@ async fn number(State(appliance): State<Shared>, Path((pool, number)): Path<(Str
     }
 }
 
-async fn history(State(appliance): State<Shared>, Path(pool): Path<String>, Query(query): Asked) -> Answer {
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct HistoryPage {
+    /// Only what happened to this number.
+    #[param(value_type = Option<NumberText>, inline)]
+    number: Option<String>,
+    /// The `next` of the page before.
+    before: Option<u64>,
+    /// How many; 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// A page of a pool's journal.
+#[derive(Serialize, ToSchema)]
+struct Entries {
+    entries: Vec<shown::Entry>,
+    /// Where the next page begins; null: there is none.
+    #[schema(required)]
+    next: Option<u64>,
+}
+
+/// What has happened to a pool's numbers, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}/history",
+    params(("pool" = inline(NameText), Path, description = "Its name."), HistoryPage),
+    responses((status = 200, description = "A page of it.", body = Entries)),
+)]
+async fn history(
+    State(appliance): State<Shared>,
+    At(pool): At<String>,
+    Parameters(page): Parameters<HistoryPage>,
+) -> Result<Json<Entries>, Problem> {
     let pool = name(&pool)?;
-    let query = Parameters::of(query, &["number", "before", "limit"])?;
-    let number = query.text("number").map(number_of).transpose()?;
-    let before = query.get("before", "the `next` of the page before")?;
-    let limit = query.limit(1_000)?;
+    let number = page.number.as_deref().map(number_of).transpose()?;
+    let limit = limit(page.limit, 1_000)?;
     let id = summary(&appliance, &pool).await?.id;
-    let found = call(appliance, move |appliance| appliance.pool_history(id, before, number, limit)).await?;
-    let entries: Vec<_> = found.entries.iter().map(|(id, entry)| shown::entry(*id, entry)).collect();
-    Ok(Json(json!({ "entries": entries, "next": found.next })))
+    let read = move |appliance: &dyn crate::Appliance| appliance.pool_history(id, page.before, number, limit);
+    let found = call(appliance, read).await?;
+    let entries = found.entries.iter().map(|(id, entry)| shown::entry(*id, entry)).collect();
+    Ok(Json(Entries { entries, next: found.next }))
 }

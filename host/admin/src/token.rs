@@ -1,10 +1,14 @@
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The bearer token of the API.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct Token {
+    word: String,
+    /// Whether there was none before.
+    is_new: bool,
+}
 
 /// The token file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +28,7 @@ impl Token {
     pub fn load_or_make(path: &Path) -> Result<Self, TokenError> {
         let wrong = |why: String| TokenError { path: path.to_owned(), why };
         match std::fs::read_to_string(path) {
-            Ok(text) if text.trim().len() >= 32 => Ok(Self(text.trim().to_owned())),
+            Ok(text) if text.trim().len() >= 32 => Ok(Self { word: text.trim().to_owned(), is_new: false }),
             Ok(_) => {
                 Err(wrong("holds fewer than 32 characters; remove it, and a new one is made".to_owned()))
             }
@@ -39,15 +43,29 @@ impl Token {
                     file.sync_all()
                 });
                 written.map_err(|error| wrong(error.to_string()))?;
-                Ok(Self(token))
+                Ok(Self { word: token, is_new: true })
             }
             Err(error) => Err(wrong(error.to_string())),
         }
     }
 
+    /// At the first start, tells where the token is that the first admin logs in with; to a person who looks on, the token
+    /// itself as well. Logs are kept and copied, so it never stands in one.
+    pub fn announce(&self, path: &Path) {
+        if !self.is_new {
+            return;
+        }
+        tracing::info!(file = %path.display(), "first start: log in with the token in this file, then make users");
+        let mut errors = std::io::stderr();
+        if errors.is_terminal() {
+            // Whoever does not see it has the file.
+            let _ = writeln!(errors, "\n    The token for the first login:  {}\n", self.word);
+        }
+    }
+
     /// Whether a caller's word is the token. Takes the same time wherever the first difference is.
     pub(crate) fn is(&self, word: &str) -> bool {
-        let (a, b) = (self.0.as_bytes(), word.as_bytes());
+        let (a, b) = (self.word.as_bytes(), word.as_bytes());
         a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
@@ -63,7 +81,8 @@ mod tests {
         let path = folder.path().join("token");
         let made = Token::load_or_make(&path).unwrap();
         let again = Token::load_or_make(&path).unwrap();
-        assert!(made.is(&again.0) && !made.is("") && !made.is(&"0".repeat(64)));
+        assert!(made.is_new && !again.is_new);
+        assert!(made.is(&again.word) && !made.is("") && !made.is(&"0".repeat(64)));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, "short").unwrap();
         assert!(Token::load_or_make(&path).is_err());

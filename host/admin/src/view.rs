@@ -1,10 +1,34 @@
 //! What the API shows, in the shapes in which it shows it.
 
+mod ledger;
+mod messages;
+mod orders;
+mod plugins;
+mod records;
+
+pub use ledger::{Balance, Balances, ChangedBalance, LedgerOperation};
+pub use messages::{MessagePage, MessageRow, WantedMessages};
+pub use orders::{
+    Order, OrderKind, OrderPreview, OrderSample, OrderScope, OrderState, Remedy, Settled, Uncertain,
+    UncertainPage, WantedOrder, WantedSettlement,
+};
+pub use plugins::{
+    Activation, Binding, BindingRecord, CandidateRecord, CandidateState, Comparison, Difference, FilledTable,
+    Grants, HookEvent, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault, PluginCounts,
+    PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table, TableKind,
+    Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
+};
+pub use records::{
+    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, Finished, FinishedPrice,
+    HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts, Statistics,
+};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// `GET /v1/status`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Status {
     /// The appliance's name.
     pub name: String,
@@ -29,7 +53,7 @@ pub struct Status {
 }
 
 /// One peer or account in `GET /v1/queues`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Queue {
     /// Its name.
     pub peer: String,
@@ -39,6 +63,8 @@ pub struct Queue {
     pub queued: u64,
     /// Of these, behind other messages to the same subscriber.
     pub aside: u64,
+    /// Held back by orders when their turns came.
+    pub suspended: u64,
     /// Subscribers to whom nothing is sent until a message that has failed is tried again.
     pub parked: u64,
     /// Waiting for their next attempt or schedule.
@@ -52,6 +78,7 @@ pub struct Queue {
     /// Taken; a receipt is to come.
     pub awaiting_receipt: u64,
     /// When the oldest queued message was accepted, milliseconds since the epoch.
+    #[schema(required)]
     pub oldest: Option<u64>,
     /// Links that take messages.
     pub links: usize,
@@ -60,9 +87,10 @@ pub struct Queue {
 }
 
 /// One link in `GET /v1/links`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Link {
     /// Its number while it is bound.
+    #[schema(required)]
     pub id: Option<u64>,
     /// The peer or account.
     pub peer: String,
@@ -71,8 +99,10 @@ pub struct Link {
     /// Where it stands.
     pub phase: &'static str,
     /// The other end.
+    #[schema(required)]
     pub remote: Option<String>,
     /// What it is bound as.
+    #[schema(required)]
     pub bind: Option<&'static str>,
     /// Whether it speaks TLS.
     pub tls: bool,
@@ -83,6 +113,7 @@ pub struct Link {
     /// Requests that wait for our answer.
     pub unanswered_in: u32,
     /// Smoothed time to an answer, in microseconds.
+    #[schema(required)]
     pub round_trip_us: Option<u64>,
     /// What limits it.
     pub brake: String,
@@ -97,13 +128,15 @@ pub struct Link {
     /// Since when it is in its phase.
     pub since: u64,
     /// The last thing that went wrong.
+    #[schema(required)]
     pub last_error: Option<String>,
     /// When it is dialled again.
+    #[schema(required)]
     pub back_off_until: Option<u64>,
 }
 
 /// One step of a trace.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Step {
     /// Milliseconds since the epoch.
     pub at: u64,
@@ -112,7 +145,7 @@ pub struct Step {
 }
 
 /// `GET /v1/messages/{id}`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Trace {
     /// Its id, as its submitter knows it.
     pub id: String,
@@ -133,8 +166,10 @@ pub struct Trace {
     /// Which plugin version decided where it goes, and why.
     pub why_here: WhyHere,
     /// What it was to cost; nothing where no biller was asked.
+    #[schema(required)]
     pub price: Option<Price>,
     /// What it waits for, and until when; nothing once it has ended.
+    #[schema(required)]
     pub why_late: Option<String>,
     /// Everything that happened to it, oldest first.
     pub steps: Vec<Step>,
@@ -143,41 +178,46 @@ pub struct Trace {
     /// Octets of text.
     pub length: usize,
     /// The text, where it was asked for.
+    #[schema(required)]
     pub body: Option<String>,
 }
 
 /// How a message was routed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct WhyHere {
     /// The plugin.
     pub plugin: String,
     /// Its version.
     pub version: String,
     /// Its note.
+    #[schema(required)]
     pub note: Option<String>,
     /// The verdict, with legs in the order in which they are tried.
     pub verdict: String,
     /// The leg in use.
+    #[schema(required)]
     pub leg: Option<usize>,
 }
 
 /// What a message was to cost. What became of it is among the steps.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Price {
     /// The plugin that said so.
     pub plugin: String,
     /// Its version.
     pub version: String,
     /// Its note.
+    #[schema(required)]
     pub note: Option<String>,
     /// The ledger account that pays; nothing where it was free.
+    #[schema(required)]
     pub account: Option<String>,
     /// Millionths of the house's currency.
     pub amount: u64,
 }
 
 /// `POST /v1/explain`: a message that is not sent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hypothetical {
     /// The account, or the peer, that it would come from.
@@ -193,7 +233,7 @@ pub struct Hypothetical {
 }
 
 /// The answer to [`Hypothetical`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Explanation {
     /// Each step of the decision, in order.
     pub steps: Vec<String>,

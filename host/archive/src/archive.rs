@@ -109,7 +109,23 @@ impl Archive {
         limit: usize,
         wanted: Wanted,
     ) -> Result<Page, ArchiveError> {
-        self.within(history::page(&*self.backend, filter, after, limit, wanted)).await
+        self.page_within(filter, after, limit, wanted, history::ENOUGH).await
+    }
+
+    /// As [`page`](Self::page), for somebody who waits: a search by something that has no index ends after about this long
+    /// with what it has found, and says where to go on.
+    ///
+    /// # Errors
+    /// When the data base does not answer.
+    pub async fn page_within(
+        &self,
+        filter: &Filter,
+        after: Option<Cursor>,
+        limit: usize,
+        wanted: Wanted,
+        patience: Duration,
+    ) -> Result<Page, ArchiveError> {
+        self.within(history::page(&*self.backend, filter, after, limit, wanted, patience)).await
     }
 
     /// One message with everything that is known of it.

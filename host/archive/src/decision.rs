@@ -475,6 +475,7 @@ mod tests {
                     sender: sender.map(Box::new),
                     quote: quote.map(Box::new),
                     seen: seen.map(Vec::into_boxed_slice),
+                    faulted: None,
                 },
             }
         }

@@ -118,11 +118,11 @@ pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<R
 /// Ids that the first look through a filter takes in; a look that was quick is followed by one of twice as many.
 const LOOK: i64 = 20_000;
 
-/// A look that takes less is quick.
-const QUICK: Duration = Duration::from_millis(50);
+/// A look that takes less than this part of the patience is quick.
+const QUICK: u32 = 8;
 
-/// After so long, a page ends with what was found.
-const ENOUGH: Duration = Duration::from_secs(2);
+/// After so long, a page ends with what was found, unless whoever asks has less patience.
+pub(crate) const ENOUGH: Duration = Duration::from_secs(2);
 
 pub(crate) async fn page(
     backend: &dyn Backend,
@@ -130,6 +130,7 @@ pub(crate) async fn page(
     after: Option<Cursor>,
     limit: usize,
     wanted: Wanted,
+    patience: Duration,
 ) -> Result<Page, Fault> {
     let limit = limit.clamp(1, LIMIT);
     let mut page = Page { records: Vec::new(), next: None };
@@ -141,18 +142,19 @@ pub(crate) async fn page(
         || filter.direction.is_some();
     let (begun, mut look) = (Instant::now(), if compares { LOOK } else { i64::MAX });
     while last >= first && page.records.len() <= limit {
-        if begun.elapsed() > ENOUGH {
-            page.next = Some(Cursor(last.saturating_add(1)));
-            return Ok(page);
-        }
         let low = first.max(last.saturating_sub(look - 1));
         let most = limit + 1 - page.records.len();
         let this = Instant::now();
         page.records.extend(look_through(backend, filter, (low, last), most, wanted).await?);
-        if this.elapsed() < QUICK {
+        if this.elapsed() < (patience / QUICK).min(ENOUGH / (5 * QUICK)) {
             look = look.saturating_mul(2);
         }
         last = low.saturating_sub(1);
+        // After a look, never before the first: whoever goes on and on comes to an end, however little patience there is.
+        if begun.elapsed() >= patience && last >= first && page.records.len() <= limit {
+            page.next = Some(Cursor(low));
+            return Ok(page);
+        }
     }
     if page.records.len() > limit {
         page.records.truncate(limit);

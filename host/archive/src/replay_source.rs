@@ -5,7 +5,7 @@ use crate::backend::Session;
 use crate::error::Fault;
 use crate::history::{Asked, conditions, range};
 use crate::record::{columns, record};
-use crate::sql::Statement;
+use crate::sql::{Kind, Statement};
 use crate::storable::stored;
 use crate::{Archive, ArchiveError, Decoder, Direction, Filter, Record};
 use bytes::{Bytes, BytesMut};
@@ -23,6 +23,8 @@ pub struct ReplayRange {
     pub until: Option<Timestamp>,
     /// At most so many, the oldest.
     pub limit: Option<u64>,
+    /// Only the newest so many; receipts of the house's own, which no router is asked about, are not counted.
+    pub last: Option<u64>,
     /// With their texts: for routers that look into them.
     pub body: bool,
 }
@@ -51,7 +53,7 @@ impl std::fmt::Debug for ReplaySource {
 
 impl ReplaySource {
     pub(crate) fn new(archive: Archive, range: ReplayRange) -> Self {
-        let left = range.limit.unwrap_or(u64::MAX);
+        let left = range.limit.unwrap_or(u64::MAX).min(if range.last == Some(0) { 0 } else { u64::MAX });
         Self { archive, range, session: None, ids: None, left }
     }
 
@@ -90,7 +92,11 @@ impl ReplaySource {
             Some(ids) => ids,
             None => {
                 let asked = Asked::Own(&mut **session, backend.dialect());
-                range(asked, &filter, None).await?.unwrap_or((1, 0))
+                let whole = range(asked, &filter, None).await?.unwrap_or((1, 0));
+                match self.range.last {
+                    Some(last) => newest(&mut **session, &backend, &filter, whole, last).await?,
+                    None => whole,
+                }
             }
         };
         self.ids = Some(ids);
@@ -117,6 +123,27 @@ impl ReplaySource {
         self.ids = Some((reached.saturating_add(1), last));
         Ok(Some(batch))
     }
+}
+
+/// The part of a range of ids in which the newest `last` messages are, receipts of our own not counted: all of it where there
+/// are not so many.
+async fn newest(
+    session: &mut dyn Session,
+    backend: &std::sync::Arc<dyn crate::backend::Backend>,
+    filter: &Filter,
+    whole: (i64, i64),
+    last: u64,
+) -> Result<(i64, i64), Fault> {
+    // Nothing is left to be read then.
+    let Some(before) = last.checked_sub(1) else { return Ok(whole) };
+    let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
+    conditions(&mut statement, filter, whole);
+    statement
+        .push(" AND NOT (router = 'receipt' AND router_version = '') ORDER BY id DESC LIMIT 1 OFFSET ")
+        .push(&before.min(i64::MAX as u64).to_string());
+    let table = session.select(&statement, &[Kind::Big]).await?;
+    let oldest = table.first().and_then(|row| row.first()?.number());
+    Ok((oldest.unwrap_or(whole.0), whole.1))
 }
 
 /// Rows of an older version, whole, by growing id.

@@ -132,30 +132,79 @@ struct Stamped {
 #[serde(tag = "step", rename_all = "snake_case")]
 enum What {
     Accepted,
-    Submitted { peer: Arc<str>, attempt: u16 },
-    Responded { id: String },
-    Refused { code: u32 },
+    Submitted {
+        peer: Arc<str>,
+        attempt: u16,
+    },
+    Responded {
+        id: String,
+    },
+    Refused {
+        code: u32,
+    },
     NotSent,
     Unanswered,
-    Deferred { until: Timestamp },
-    NextLeg { peer: Arc<str> },
+    Deferred {
+        until: Timestamp,
+    },
+    NextLeg {
+        peer: Arc<str>,
+    },
     SentAgain,
     Asked,
-    Reported { state: u8, error: u16 },
+    Reported {
+        state: u8,
+        error: u16,
+    },
     Replaced,
-    Held { until: Timestamp },
-    Rerouted { peer: Arc<str> },
+    Held {
+        until: Timestamp,
+    },
+    Rerouted {
+        peer: Arc<str>,
+    },
     Recovered,
-    Decided { hook: Hook, plugin: String, version: String, note: Option<Box<str>> },
+    Decided {
+        hook: Hook,
+        plugin: String,
+        version: String,
+        note: Option<Box<str>>,
+    },
     Resolving,
-    Resolved { peer: Arc<str>, cached: bool },
-    UnknownSubscriber { cached: bool },
-    AskedAnew { imsi: String },
-    AwaitingAlert { until: Timestamp },
-    SenderTaken { pool: String, number: String },
-    NoSender { pool: String },
-    Charged { amount: u64 },
-    Refunded { amount: u64 },
+    Resolved {
+        peer: Arc<str>,
+        cached: bool,
+    },
+    UnknownSubscriber {
+        cached: bool,
+    },
+    AskedAnew {
+        imsi: String,
+    },
+    AwaitingAlert {
+        until: Timestamp,
+    },
+    SenderTaken {
+        pool: String,
+        number: String,
+    },
+    NoSender {
+        pool: String,
+    },
+    Charged {
+        amount: u64,
+    },
+    Refunded {
+        amount: u64,
+    },
+    ByHand {
+        deed: &'static str,
+        by: Arc<str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        order: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        peer: Option<Arc<str>>,
+    },
 }
 
 // The signatures are serde's.
@@ -296,6 +345,12 @@ fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
         StepKind::NoSender { pool } => What::NoSender { pool: pool.to_string() },
         StepKind::Charged { amount } => What::Charged { amount: *amount },
         StepKind::Refunded { amount } => What::Refunded { amount: *amount },
+        StepKind::ByHand { deed, by, order, peer } => What::ByHand {
+            deed: deed.name(),
+            by: by.clone(),
+            order: order.map(|order| order.0),
+            peer: peer.map(name),
+        },
     };
     Stamped { at: step.at, what }
 }

@@ -95,9 +95,7 @@ impl Business {
         let account = self.shared.accounts.set(options);
         self.stop_pushes(&name, Instant::now() + LEAVE);
         let Some(push) = account.options.push.clone() else { return Ok(()) };
-        let is_http = reqwest::Url::parse(&push.url)
-            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        if !is_http {
+        if !push.has_url() {
             return Err(PushError::Url { account: name, url: push.url });
         }
         let (stop, orders) = watch::channel(None);

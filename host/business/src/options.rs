@@ -52,6 +52,15 @@ pub struct PushOptions {
     pub timeout: Duration,
 }
 
+impl PushOptions {
+    /// Whether its URL is one that can be pushed to.
+    #[must_use]
+    pub fn has_url(&self) -> bool {
+        let http = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        reqwest::Url::parse(&self.url).is_ok_and(|url| http(&url))
+    }
+}
+
 impl fmt::Debug for PushOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PushOptions")

@@ -165,14 +165,7 @@ fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrong
         accepted_at: Timestamp::default(),
         scheduled,
         expires_at: start + validity,
-        routed: Routed {
-            verdict: Verdict::Reject(RejectReason::NoRoute),
-            by: UNROUTED.clone(),
-            note: None,
-            sender: None,
-            quote: None,
-            seen: None,
-        },
+        routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
     };
     destinations.into_iter().map(|destination| Message { destination, ..message.clone() }).collect()
 }

@@ -78,7 +78,7 @@ impl Routing for ToGateway {
         } else {
             Verdict::Forward(vec![Leg::to(if message.origin == SHOP { GATEWAY } else { SHOP })])
         };
-        Routed { verdict, by, note: None, sender: None, quote: None, seen: None }
+        Routed { verdict, by, note: None, sender: None, quote: None, seen: None, faulted: None }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::Error;
 use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
+use snapshot::{Snapshot, SnapshotError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -165,6 +166,17 @@ impl KeyValues {
     pub fn clear(&self, plugin: &str) -> Result<Usage, Error> {
         let _committing = self.committing.lock();
         self.clear_all(plugin).map_err(|error| self.failed(error))
+    }
+
+    /// The values as they stand now, for a backup. Changes go on beside it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        Snapshot::take(&self.path, &self.database, |copier| {
+            copier.table(VALUES)?;
+            copier.table(USAGE)
+        })
     }
 
     /// What each plugin keeps, by its name.

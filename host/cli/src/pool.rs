@@ -5,11 +5,13 @@ mod files;
 mod shown;
 mod watch;
 
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, Streams};
+use crate::pages::{List, pages};
+use crate::way::Way;
 use clap::{Args, Subcommand};
-use client::{Appliance, At, segment};
+use client::{Appliance, segment};
 use model::parse_duration;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,17 +42,14 @@ struct Numbers {
     numbers: Vec<String>,
 }
 
-/// Number pools: numbers that many users share, each held by one at a time.
+/// Arguments of `pool`.
 #[derive(Debug, Args)]
 #[command(after_help = EXITS)]
 pub struct PoolCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    at: At,
-    /// Print JSON, one document a line.
-    #[arg(long, global = true)]
-    json: bool,
+    way: Way,
 }
 
 #[derive(Debug, Subcommand)]
@@ -234,15 +233,9 @@ fn path(pool: &str, rest: &str) -> String {
 }
 
 impl PoolCommand {
-    /// Does it, speaking on the standard streams.
-    #[must_use]
-    pub fn run(self) -> ExitCode {
-        let output = Output { json: self.json };
-        let done = match self.at.reach() {
-            Ok(appliance) => self.task.run(&appliance, &output),
-            Err(error) => Err(error.into()),
-        };
-        output.end(done)
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { task, way } = self;
+        way.ask(streams, |appliance, output| task.run(appliance, output))
     }
 }
 
@@ -296,14 +289,11 @@ impl Task {
             }
             Self::List { pool: None, .. } => shown::pools(output, &appliance.get("/v1/pools")?),
             Self::List { pool: Some(pool), state, prefix, limit } => {
-                let mut query = String::new();
-                for (name, value) in [("state", state), ("prefix", prefix)] {
-                    if let Some(value) = value {
-                        query.push_str(&format!("&{name}={}", segment(&value)));
-                    }
-                }
-                let (numbers, next) =
-                    pages(appliance, &path(&pool, "/numbers"), ("numbers", "cursor"), &query, limit)?;
+                let query = [("state", state), ("prefix", prefix)];
+                let query: Vec<_> =
+                    query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+                let list = List { path: &path(&pool, "/numbers"), items: "numbers", next: "cursor" };
+                let (numbers, next) = pages(appliance, list, &query, limit)?;
                 shown::numbers(output, &numbers, &next)
             }
             Self::Show { pool, number: None } => shown::pool(output, &appliance.get(&path(&pool, ""))?),
@@ -313,15 +303,11 @@ impl Task {
             }
             Self::Watch { pool, from, count } => watch::watch(appliance, output, &pool, from, count),
             Self::History { pool, number, before, limit } => {
-                let mut query = String::new();
-                if let Some(number) = number {
-                    query.push_str(&format!("&number={}", segment(&number)));
-                }
-                if let Some(before) = before {
-                    query.push_str(&format!("&before={before}"));
-                }
-                let (entries, next) =
-                    pages(appliance, &path(&pool, "/history"), ("entries", "before"), &query, limit)?;
+                let query = [("number", number), ("before", before.map(|before| before.to_string()))];
+                let query: Vec<_> =
+                    query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+                let list = List { path: &path(&pool, "/history"), items: "entries", next: "before" };
+                let (entries, next) = pages(appliance, list, &query, limit)?;
                 shown::history(output, &entries, &next)
             }
             Self::Import { pool, file, format, reg } => {
@@ -331,31 +317,5 @@ impl Task {
                 files::export(appliance, output, &pool, file.as_deref(), format.as_deref())
             }
         }
-    }
-}
-
-/// So many items of a list that comes in pages, and where it would go on.
-fn pages(
-    appliance: &Appliance,
-    path: &str,
-    (items, next): (&str, &str),
-    query: &str,
-    limit: usize,
-) -> Result<(Vec<Value>, Value), Failure> {
-    let mut found = Vec::new();
-    let mut query = query.to_owned();
-    loop {
-        let most = (limit - found.len()).clamp(1, 1_000);
-        let mut page = appliance.get(&format!("{path}?limit={most}{query}"))?;
-        if let Some(Value::Array(items)) = page.get_mut(items).map(Value::take) {
-            found.extend(items);
-        }
-        let left = page.get_mut("next").map(Value::take).unwrap_or_default();
-        if left.is_null() || found.len() >= limit {
-            return Ok((found, left));
-        }
-        let kept = query.split('&').filter(|part| !part.is_empty() && !part.starts_with(&format!("{next}=")));
-        let kept: String = kept.map(|part| format!("&{part}")).collect();
-        query = format!("{kept}&{next}={left}");
     }
 }

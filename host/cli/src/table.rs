@@ -4,17 +4,26 @@ use client::terminal::visible;
 use serde_json::Value;
 use std::time::Duration;
 use time::OffsetDateTime;
+use unicode_width::UnicodeWidthStr;
+
+/// Milliseconds since 1970 that are taken for a time where one is to be expected: from 2017 to 2096.
+const TIMES: std::ops::Range<u64> = 1_500_000_000_000..4_000_000_000_000;
+
+/// A text with blanks after it, as many columns wide as it is to be at least.
+pub(crate) fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
 
 /// Rows under a head, each column as wide as it needs to be.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|title| title.chars().count()).collect();
+    let mut widths: Vec<usize> = head.iter().map(|title| title.width()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.width());
         }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells: Vec<String> = cells.zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> = cells.zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
     let mut text = line(&mut head.iter().copied());
@@ -26,8 +35,11 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// Names and what they stand for, one a line.
 pub(crate) fn list(rows: &[(&str, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(name, value)| format!("{name:<width$}  {value}").trim_end().to_owned() + "\n").collect()
+    let width = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
+    let line = |(name, value): &(&str, String)| {
+        format!("{}  {value}", padded(name, width)).trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// A value in a few words; a stroke where there is none.
@@ -40,6 +52,40 @@ pub(crate) fn word(value: &Value) -> String {
     }
 }
 
+/// A number as people read it: with a comma after every three digits.
+pub(crate) fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// The same of a value; a stroke where there is none.
+pub(crate) fn count(value: &Value) -> String {
+    value.as_u64().map_or_else(|| word(value), number)
+}
+
+/// Octets as people say them.
+pub(crate) fn octets(octets: u64) -> String {
+    let units = ["octets", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut size = octets as f64;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < units.len() {
+        (size, unit) = (size / 1024.0, unit + 1);
+    }
+    if unit == 0 { format!("{octets} octets") } else { format!("{size:.1} {}", units[unit]) }
+}
+
+/// One thing, or several.
+pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", number(value), if value == 1 { one } else { many })
+}
+
 /// Milliseconds since 1970 by the clock on the wall, in UTC.
 pub(crate) fn moment(value: &Value) -> String {
     let Some(at) = value.as_u64() else { return word(value) };
@@ -49,6 +95,30 @@ pub(crate) fn moment(value: &Value) -> String {
     let (year, month, day) = at.to_calendar_date();
     let (hour, minute, second) = at.to_hms();
     format!("{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z", month as u8)
+}
+
+/// The appliance's words, in which times are milliseconds since 1970, with these as people read them.
+pub(crate) fn sentence(value: &Value) -> String {
+    let text = word(value);
+    let mut shown = String::with_capacity(text.len());
+    for (at, piece) in text.split_inclusive(' ').enumerate() {
+        let digits = piece.trim_end_matches([' ', ',', ';', '.', ')']);
+        let time = digits.parse::<u64>().ok().filter(|ms| digits.len() == 13 && TIMES.contains(ms));
+        let is_time = shown.ends_with("at ") || shown.ends_with("until ");
+        match time {
+            Some(ms) if at > 0 && is_time => {
+                shown.push_str(&moment(&ms.into()));
+                shown.push_str(&piece[digits.len()..]);
+            }
+            _ => shown.push_str(piece),
+        }
+    }
+    shown
+}
+
+/// What holds a queue up; a stroke where nothing does.
+pub(crate) fn brake(value: &Value) -> String {
+    if value == "idle" || value == "none" { "-".to_owned() } else { sentence(value) }
 }
 
 /// Milliseconds as people say them: the two largest units.
@@ -73,13 +143,33 @@ mod tests {
     fn columns_stand_under_each_other() {
         let rows = [vec!["100".to_owned(), "idle+up".to_owned()], vec!["+4930".to_owned(), "-".to_owned()]];
         assert_eq!(table(&["NUMBER", "STATE"], &rows), "NUMBER  STATE\n100     idle+up\n+4930   -\n");
+        // Two columns a letter.
+        let rows = [vec!["短信".to_owned(), "a".to_owned()], vec!["abcde".to_owned(), "b".to_owned()]];
+        assert_eq!(table(&["N", "S"], &rows), "N      S\n短信   a\nabcde  b\n");
         assert_eq!(list(&[("a", "1".to_owned()), ("long", String::new())]), "a     1\nlong\n");
     }
 
     #[test]
     fn values_in_words() {
         assert_eq!(moment(&json!(1_795_276_982_500_u64)), "2026-11-21 16:03:02Z");
+        assert_eq!(
+            (number(7), number(1_000), number(12_345_678)),
+            ("7".into(), "1,000".into(), "12,345,678".into())
+        );
+        assert_eq!(
+            (octets(1_023), octets(1_536), octets(u64::MAX)),
+            ("1023 octets".into(), "1.5 KiB".into(), "16384.0 PiB".into())
+        );
         assert_eq!((moment(&Value::Null), word(&json!("a\x1b[0m"))), ("-".to_owned(), "a␛[0m".to_owned()));
+        let told = json!("tried again at 1795276982500, or until 1795276982500; 1795276982500 stays");
+        assert_eq!(
+            sentence(&told),
+            "tried again at 2026-11-21 16:03:02Z, or until 2026-11-21 16:03:02Z; 1795276982500 stays"
+        );
+        assert_eq!(
+            (brake(&json!("idle")), brake(&json!("no link is up"))),
+            ("-".into(), "no link is up".into())
+        );
         for (millis, words) in [
             (999_u64, "999ms"),
             (1_500, "1.5s"),

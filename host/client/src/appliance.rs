@@ -1,10 +1,13 @@
+use crate::logins::{self, Logins};
+use crate::trust::Trust;
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ureq::http::{Request, Response};
+use ureq::http::{Request, Response, header};
+use ureq::tls::TlsConfig;
 use ureq::{AsSendBody, Body, SendBody};
 
 /// Octets of an answer that is read as a whole, at most.
@@ -20,12 +23,14 @@ pub struct At {
     /// The appliance's HTTP listener; SWITCHYARD_URL otherwise, or http://127.0.0.1:8080.
     #[arg(long, global = true)]
     url: Option<String>,
-    /// The token of its API; SWITCHYARD_TOKEN otherwise.
+    /// The token of its API; SWITCHYARD_TOKEN otherwise, or who has logged in with `switchyard login`.
     #[arg(long, global = true, conflicts_with = "token_file")]
     token: Option<String>,
     /// A file with the token: `token` in the appliance's data folder; SWITCHYARD_TOKEN_FILE otherwise.
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 /// Why the appliance did not do what it was asked for.
@@ -53,8 +58,8 @@ pub enum ClientError {
     },
     /// Nobody said what the token is.
     #[error(
-        "the appliance wants a token: give --token-file DATA/token, DATA being its data folder, or set \
-         SWITCHYARD_TOKEN_FILE"
+        "the appliance wants to know who asks: log in with `switchyard login USER`, or give --token-file DATA/token, DATA \
+         being its data folder, or set SWITCHYARD_TOKEN_FILE"
     )]
     NoToken,
     /// The token's file cannot be read.
@@ -65,6 +70,25 @@ pub enum ClientError {
         /// Why.
         source: std::io::Error,
     },
+    /// What `switchyard login` keeps cannot be read or written.
+    #[error("{path}: {source}; it holds what `switchyard login` keeps, and may be removed")]
+    Logins {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no place to keep a login at.
+    #[error("no place to keep the login at: set HOME or XDG_CONFIG_HOME")]
+    NoPlace,
+    /// A certificate cannot be used.
+    #[error("{path}: {why}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 /// One appliance, and the right to talk to it.
@@ -73,35 +97,140 @@ pub struct Appliance {
     agent: ureq::Agent,
     /// For what takes as long as it takes.
     patient: ureq::Agent,
+    tls: Option<TlsConfig>,
     url: String,
-    authorization: String,
+    authorization: Option<String>,
 }
 
 impl At {
-    /// Finds out where the appliance is and what its token is; does not talk to it yet.
+    /// Whether the command line says where.
+    #[must_use]
+    pub fn is_said(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// The same, with a place and a token's file for where nobody has said any.
+    #[must_use]
+    pub fn or(mut self, url: &str, token_file: &Path) -> Self {
+        let said = |names: &[&str]| {
+            names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        };
+        if self.url.is_none() && !said(&["SWITCHYARD_URL"]) {
+            self.url = Some(url.to_owned());
+        }
+        let has_token = self.token.is_some() || self.token_file.is_some();
+        if !has_token && !said(&["SWITCHYARD_TOKEN", "SWITCHYARD_TOKEN_FILE"]) {
+            self.token_file = Some(token_file.to_owned());
+        }
+        self
+    }
+
+    fn place(&self) -> String {
+        let url = self.url.clone().or_else(|| set("SWITCHYARD_URL"));
+        let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
+        url.trim_end_matches('/').to_owned()
+    }
+
+    /// The token that was given; nothing if none was.
+    fn given(&self) -> Result<Option<String>, ClientError> {
+        let file = self.token_file.clone().or_else(|| set("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
+        let token = match (self.token.clone(), file) {
+            (Some(token), _) => Some(token),
+            (None, Some(path)) => Some(
+                std::fs::read_to_string(&path).map_err(|source| ClientError::TokenFile { path, source })?,
+            ),
+            (None, None) => set("SWITCHYARD_TOKEN"),
+        };
+        Ok(token.map(|token| token.trim().to_owned()))
+    }
+
+    /// The token that was given.
     ///
     /// # Errors
-    /// When there is no token.
-    pub fn reach(self) -> Result<Appliance, ClientError> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let url = self.url.or_else(|| set("SWITCHYARD_URL"));
-        let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
-        let file = self.token_file.or_else(|| set("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
-        let token = match (self.token, file) {
-            (Some(token), _) => token,
-            (None, Some(path)) => {
-                std::fs::read_to_string(&path).map_err(|source| ClientError::TokenFile { path, source })?
-            }
-            (None, None) => set("SWITCHYARD_TOKEN").ok_or(ClientError::NoToken)?,
-        };
-        let agent = |patience| {
-            let config = ureq::Agent::config_builder().http_status_as_error(false);
-            config.timeout_connect(Some(CONNECT)).timeout_global(patience).build().new_agent()
-        };
-        let authorization = format!("Bearer {}", token.trim());
-        let url = url.trim_end_matches('/').to_owned();
-        Ok(Appliance { agent: agent(Some(PATIENCE)), patient: agent(None), url, authorization })
+    /// When there is none.
+    pub fn token(&self) -> Result<String, ClientError> {
+        self.given()?.ok_or(ClientError::NoToken)
     }
+
+    fn appliance(self, authorization: Option<String>) -> Result<Appliance, ClientError> {
+        let url = self.place();
+        let tls = self.trust.config(&url)?;
+        let (quick, patient) = (agent(Some(PATIENCE), tls.clone()), agent(None, tls.clone()));
+        Ok(Appliance { agent: quick, patient, tls, url, authorization })
+    }
+
+    /// Finds out where the appliance is and who asks: by the token that was given, or the login that was kept. Does not talk to
+    /// it yet.
+    ///
+    /// # Errors
+    /// When there is neither, or a file cannot be read.
+    pub fn reach(self) -> Result<Appliance, ClientError> {
+        let word = match (self.given()?, logins::place()) {
+            (Some(token), _) => Some(token),
+            (None, Some(path)) => Logins::read(&path)?.of(&self.place()).map(str::to_owned),
+            (None, None) => None,
+        };
+        let word = word.ok_or(ClientError::NoToken)?;
+        self.appliance(Some(format!("Bearer {word}")))
+    }
+
+    /// Opens a session and keeps it, for the commands that follow. `login` is what `POST /v1/sessions` takes; gives back what it
+    /// says.
+    ///
+    /// # Errors
+    /// When the appliance refuses, cannot be reached, or the session cannot be kept.
+    pub fn log_in(self, login: &Value) -> Result<Value, ClientError> {
+        let path = logins::place().ok_or(ClientError::NoPlace)?;
+        let appliance = self.appliance(None)?;
+        let kind = [("content-type", "application/json")];
+        let place = "/v1/sessions";
+        let answer = appliance.run(&appliance.agent, "POST", place, &kind, login.to_string().as_bytes())?;
+        let cookies: Vec<String> = answer
+            .headers()
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .filter_map(|cookie| cookie.to_str().ok().map(str::to_owned))
+            .collect();
+        let standing = appliance.read(place, answer)?;
+        let word = cookies.iter().find_map(|cookie| {
+            cookie.split(';').next().unwrap_or_default().trim().strip_prefix("switchyard-session=")
+        });
+        let word =
+            word.ok_or_else(|| appliance.unreachable(place, &"it has opened a session without a word"))?;
+        let mut logins = Logins::read(&path)?;
+        logins.keep(&appliance.url, word);
+        logins.write(&path)?;
+        Ok(standing)
+    }
+
+    /// Ends the session that was kept, and forgets it; says whether there was one.
+    ///
+    /// # Errors
+    /// When what was kept cannot be read or written, or the appliance cannot be reached: the session is forgotten then as well,
+    /// and ends by itself.
+    pub fn log_out(self) -> Result<bool, ClientError> {
+        let path = logins::place().ok_or(ClientError::NoPlace)?;
+        let mut logins = Logins::read(&path)?;
+        let Some(word) = logins.forget(&self.place()) else { return Ok(false) };
+        logins.write(&path)?;
+        match self.appliance(Some(format!("Bearer {word}")))?.delete("/v1/sessions/current") {
+            // It has ended already.
+            Ok(_) | Err(ClientError::Refused { status: 401, .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What the environment says.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn agent(patience: Option<Duration>, tls: Option<TlsConfig>) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    let config = config.timeout_connect(Some(CONNECT)).timeout_global(patience);
+    let config = if let Some(tls) = tls { config.tls_config(tls) } else { config };
+    config.build().new_agent()
 }
 
 /// All but what a path may have in one of its parts without being changed.
@@ -114,6 +243,18 @@ pub fn segment(name: &str) -> String {
 }
 
 impl Appliance {
+    /// Waits no longer than this for an answer that is read as a whole.
+    #[must_use]
+    pub fn patience(self, longest: Duration) -> Self {
+        Self { agent: agent(Some(longest), self.tls.clone()), ..self }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// GET.
     ///
     /// # Errors
@@ -136,6 +277,14 @@ impl Appliance {
     /// As [`Appliance::get`].
     pub fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
         self.ask("PUT", path, Some(body))
+    }
+
+    /// PATCH with a JSON body.
+    ///
+    /// # Errors
+    /// As [`Appliance::get`].
+    pub fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask("PATCH", path, Some(body))
     }
 
     /// DELETE.
@@ -211,10 +360,11 @@ impl Appliance {
         headers: &[(&str, &str)],
         body: impl AsSendBody,
     ) -> Result<Response<Body>, ClientError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.url))
-            .header("authorization", &self.authorization);
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request = match &self.authorization {
+            Some(word) => request.header(header::AUTHORIZATION, word),
+            None => request,
+        };
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let request = request.body(body).map_err(|error| self.unreachable(path, &error))?;
         agent.run(request).map_err(|error| self.unreachable(path, &error))

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod appliance;
+mod logins;
 pub mod terminal;
+mod trust;
 
 pub use appliance::{Appliance, At, ClientError, segment};

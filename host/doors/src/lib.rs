@@ -7,6 +7,7 @@
 //! its URL. Doors know nothing of queues and nothing of each other.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod desk;
 mod guard;
 mod hub;
@@ -16,7 +17,9 @@ mod ports;
 mod rate;
 mod rules;
 pub mod text;
+mod unread;
 
+pub use certificates::{ServerTls, TlsFileError, authorities, certificates, private_key, provider};
 pub use desk::{Desk, NoAnswer};
 pub use guard::{Guard, Permit};
 pub use hub::{Deliveries, Delivery, Hub, take_leave};
@@ -25,3 +28,4 @@ pub use pool_feed::{PoolFeed, PoolNews};
 pub use ports::{Core, Routing};
 pub use rate::Bucket;
 pub use rules::{Network, ParseNetworkError, SourceRules, matches};
+pub use unread::Unread;

@@ -60,6 +60,9 @@ impl Engine {
     }
 
     fn accept(&mut self, now: Now, mut message: Message, out: &mut Output) -> Result<MessageId, Refusal> {
+        let mut verdict = std::mem::replace(&mut message.routed.verdict, Verdict::Hold(Timestamp(0)));
+        let redirected = self.redirect(now, &message, &mut verdict);
+        message.routed.verdict = verdict;
         let judged = self.judge(now, &mut message);
         if judged.is_err() {
             self.totals.refused += 1;
@@ -76,6 +79,9 @@ impl Engine {
         let replaced = self.replaced_by(&message);
         self.totals.accepted += 1;
         let id = self.admit(now, message, leg, sender, out);
+        if let Some(slot) = self.ids.get(&self.slab, id) {
+            self.tell_redirected(now, slot, redirected, out);
+        }
         // Afterwards: their ends make receipts, and these have ids.
         for old in replaced {
             if let Some(slot) = self.ids.get(&self.slab, old) {
@@ -111,14 +117,17 @@ impl Engine {
             Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
             Verdict::Hold(_) => 0,
             Verdict::Forward(legs) => {
+                let any = legs.iter().any(|leg| self.is_configured(leg.peer));
                 self.settle_legs(legs);
                 if legs.is_empty() {
-                    return Err(Refusal::Rejected(RejectReason::NoRoute));
+                    // A peer that is drained will be back, or routed around.
+                    let reason = if any { RejectReason::TryLater } else { RejectReason::NoRoute };
+                    return Err(Refusal::Rejected(reason));
                 }
                 self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)?
             }
         };
-        if self.disk_low || self.live() as u64 >= self.settings.waiting_limit {
+        if self.disk_low || self.closed || self.live() as u64 >= self.settings.waiting_limit {
             return Err(Refusal::QueueFull);
         }
         Ok(leg)
@@ -137,10 +146,10 @@ impl Engine {
     }
 
     /// Puts legs into the order in which they are tried: by rank, and within a rank by lot, so that each is first as
-    /// often as its weight says. Legs to peers that are not configured are left out.
+    /// often as its weight says. Legs to peers that are not configured, or take nothing new, are left out.
     pub(crate) fn settle_legs(&mut self, legs: &mut Vec<Leg>) {
-        if legs.len() > 1 || legs.iter().any(|leg| !self.is_configured(leg.peer)) {
-            legs.retain(|leg| self.is_configured(leg.peer));
+        if legs.len() > 1 || legs.iter().any(|leg| !self.takes_new(leg.peer)) {
+            legs.retain(|leg| self.takes_new(leg.peer));
             legs.truncate(usize::from(u8::MAX));
             legs.sort_by_key(|leg| leg.rank);
             let mut start = 0;
@@ -167,6 +176,10 @@ impl Engine {
         self.peers.get(peer.0 as usize).is_some_and(|peer| peer.configured)
     }
 
+    fn takes_new(&self, peer: PeerId) -> bool {
+        self.is_configured(peer) && self.orders.drains(peer).is_none()
+    }
+
     fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
         legs.iter()
             .position(|leg| {
@@ -189,6 +202,10 @@ impl Engine {
         let id = self.next_id;
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
+        if let Some(faulted) = message.routed.faulted.take() {
+            // Whoever repeats a message may have it accepted once more; the first one is the example.
+            let _ = faulted.set(id);
+        }
         message.accepted_at = now.wall;
         let resolved = match sender.hold {
             Some(_) => Vec::new(),
@@ -255,6 +272,7 @@ impl Engine {
     /// Puts a new arrival into its peer's queue, or lets it wait for its subscriber first.
     pub(crate) fn arrive(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
         if self.resolve_first(now, slot, message, out) == Subscription::NotNeeded {
+            self.arrived(slot);
             if self.must_wait(slot) {
                 self.let_pass(slot, out);
             } else {
@@ -339,10 +357,17 @@ impl Engine {
         let (State::Routing, Some(old)) = (self.slab[slot].state, self.slab[slot].message.clone()) else {
             return;
         };
+        let redirected = self.redirect(now, &old, &mut routed.verdict);
         if let Verdict::Forward(legs) = &mut routed.verdict {
+            let any = legs.iter().any(|leg| self.is_configured(leg.peer));
             self.settle_legs(legs);
             if legs.is_empty() {
-                routed.verdict = Verdict::Reject(RejectReason::NoRoute);
+                routed.verdict = if any {
+                    // All that is left is drained: what was accepted waits for the end of that.
+                    Verdict::Hold(now.wall + self.settings.reroute_after)
+                } else {
+                    Verdict::Reject(RejectReason::NoRoute)
+                };
             }
         }
         // What it costs was said once; a message that was held before that was known is priced now.
@@ -380,6 +405,7 @@ impl Engine {
                 let leg = self.first_leg_with_room(legs).unwrap_or(0);
                 let peer = legs[usize::from(leg)].peer;
                 self.step(now, slot, StepKind::Rerouted { peer });
+                self.tell_redirected(now, slot, redirected, out);
                 let entry = &mut self.slab[slot];
                 entry.leg = leg;
                 entry.peer = peer;

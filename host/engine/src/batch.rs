@@ -1,8 +1,8 @@
 use crate::PoolBatch;
 use model::{
-    AddressBytes, Balance, Final, LedgerOperation, Message, MessageId, NumberRow, PeerId, PeerMessageId,
-    PoolEntry, PoolId, PoolName, PoolNumber, PoolSettings, Receipt, ReceiptState, Refusal, Settlement, Step,
-    SubmissionKey, Timestamp,
+    AddressBytes, Balance, Final, LedgerOperation, Message, MessageId, NumberRow, Order, OrderId, PeerId,
+    PeerMessageId, PoolEntry, PoolId, PoolName, PoolNumber, PoolSettings, Receipt, ReceiptState, Refusal,
+    Settlement, Step, SubmissionKey, Timestamp,
 };
 use std::sync::Arc;
 
@@ -44,6 +44,10 @@ pub struct Batch {
     pub settlements: Vec<Settlement>,
     /// The biller has been told of all settlements up to this serial number: removed from `settlements`.
     pub settled: Option<u64>,
+    /// Admins' orders that are new or have changed: table `orders`, each once.
+    pub orders: Vec<Order>,
+    /// Orders that are forgotten.
+    pub orders_done: Vec<OrderId>,
     /// Finished messages that the archive has: removed from `finished`.
     pub archived: Vec<MessageId>,
     /// What number pools want written: tables `pools`, `numbers` and `pool_journal`.
@@ -72,6 +76,8 @@ impl Batch {
             && self.operations.is_empty()
             && self.settlements.is_empty()
             && self.settled.is_none()
+            && self.orders.is_empty()
+            && self.orders_done.is_empty()
             && self.archived.is_empty()
             && self.pools.is_empty()
     }
@@ -257,6 +263,8 @@ pub enum Remembered {
     Parked(ParkedRecord),
     /// A subscriber who has told a sender to stop.
     Stopped(Consent),
+    /// An admin's order about waiting messages.
+    Order(Order),
     /// A ledger account.
     Balance(Arc<str>, Balance),
     /// What was done to a ledger account.

@@ -1,7 +1,7 @@
 use crate::{Batch, ReplyTo};
 use model::{
-    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, PeerMessageId, PoolAnswer, PoolSummary,
-    ReceiptState, Refusal, Settlement, Ticket, Timestamp,
+    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, Order, PeerMessageId, PoolAnswer,
+    PoolSummary, ReceiptState, Refusal, Settlement, Ticket, Timestamp,
 };
 use std::sync::Arc;
 
@@ -133,6 +133,51 @@ pub enum Answer {
     Pool(PoolAnswer),
     /// All number pools, by name.
     Pools(Vec<PoolSummary>),
+    /// An order as it stands now.
+    Order(Box<Order>),
+    /// There is no such order, or there cannot be.
+    OrderRefused(OrderRefusal),
+}
+
+/// Why an order is not given, or not withdrawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OrderRefusal {
+    /// Nothing says which messages.
+    #[error("it says nothing about which messages: name a peer, an account, a prefix or an age")]
+    NoScope,
+    /// Each order costs a look at every message.
+    #[error("{most} orders have a say already: withdraw one first")]
+    TooMany {
+        /// How many there may be.
+        most: usize,
+    },
+    /// Draining is for a peer as a whole.
+    #[error("a peer is drained as a whole: name the peer and nothing else")]
+    OnlyWholePeers,
+    /// From where, or to where, is not said; or it is said where it means nothing.
+    #[error(
+        "where messages go is said by the peer that they wait for and by `to`, for rebind and for nothing else"
+    )]
+    NoWay,
+    /// A peer is not there.
+    #[error("the peer is not in the configuration")]
+    UnknownPeer,
+    /// Messages would be sent back, or on and on.
+    #[error(
+        "messages go from or to that peer by another order already, or would go in a circle: withdraw that order first"
+    )]
+    Circle,
+    /// An account, an SMSC and a core network take different messages.
+    #[error(
+        "the two peers are of different kinds: an account, a gateway and a core network cannot stand in for each other"
+    )]
+    OtherKind,
+    /// There is no such order.
+    #[error("there is no such order")]
+    Unknown,
+    /// It is done, or its messages are being ended.
+    #[error("it is too late: the order is done with, or its messages are being ended")]
+    TooLate,
 }
 
 /// What became of a balance operation.

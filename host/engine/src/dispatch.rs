@@ -2,12 +2,15 @@
 
 use crate::custody::ASIDE_RUN;
 use crate::engine::Engine;
-use crate::peer::{Brake, InFlight};
+use crate::obeying::Rebound;
+use crate::order_work::{ROOM_AGAIN, SOON};
+use crate::orders::Held;
+use crate::peer::{Brake, InFlight, Peer};
 use crate::resolving::Subscription;
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
 use crate::{Command, Handed, Output};
-use model::{FinalState, Moment, Now, Priority, Step, StepKind, Ticket, Verdict};
+use model::{Deed, FinalState, Moment, Now, PeerId, Priority, Step, StepKind, Ticket, Verdict};
 use std::sync::Arc;
 
 /// How many messages are read back from the store at a time, and how few may be left at the front before more are.
@@ -21,8 +24,15 @@ impl Engine {
         let serial = self.peers[index].settings.serial;
         let mut set_aside = 0;
         let brake = loop {
+            if let Some(order) = self.orders.suspends(PeerId(peer)) {
+                break Brake::Suspended { order };
+            }
             if self.peers[index].queued == 0 {
-                break if self.peers[index].aside > 0 { Brake::Subscribers } else { Brake::Idle };
+                break match &self.peers[index] {
+                    Peer { aside: 1.., .. } => Brake::Subscribers,
+                    Peer { suspended: 1.., .. } => Brake::Held,
+                    _ => Brake::Idle,
+                };
             }
             if self.draining {
                 break Brake::Draining;
@@ -50,6 +60,21 @@ impl Engine {
                 self.end(now, slot, FinalState::Expired, None, out);
                 continue;
             }
+            if self.orders.holds_any()
+                && let Held::By(order) = self.held_back(now, slot)
+            {
+                if set_aside == ASIDE_RUN {
+                    self.wake_peer(peer, now.mono);
+                    break Brake::Held;
+                }
+                set_aside += 1;
+                if self.slab[slot].message.is_none() {
+                    self.peers[index].evicted = self.peers[index].evicted.saturating_sub(1);
+                }
+                self.take_head(index, priority, slot);
+                self.hold_back(slot, order);
+                continue;
+            }
             if serial && self.must_wait(slot) {
                 if set_aside == ASIDE_RUN {
                     self.wake_peer(peer, now.mono);
@@ -70,6 +95,20 @@ impl Engine {
                 self.name_subscriber(slot, &message);
                 if self.slab[slot].subscriber != 0 {
                     continue;
+                }
+            }
+            if self.orders.rebinds_from(PeerId(peer)) {
+                if out.batch.replaced.len() >= LOAD_RUN {
+                    self.wake_peer(peer, now.mono + SOON);
+                    break Brake::Rebound;
+                }
+                match self.rebind(now, slot, out) {
+                    Rebound::Gone => continue,
+                    Rebound::Full => {
+                        self.wake_peer(peer, now.mono + ROOM_AGAIN);
+                        break Brake::Rebound;
+                    }
+                    Rebound::Not => {}
                 }
             }
             if let Some(bucket) = &mut self.peers[index].bucket
@@ -161,14 +200,18 @@ impl Engine {
         match entry.state {
             State::Queued if peer.links.is_empty() => self.cached > limit / 2,
             State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
-            State::Aside | State::Deferred | State::Held | State::Resolving | State::Receipt => {
-                self.cached > limit / 2
-            }
+            State::Aside
+            | State::Suspended
+            | State::Deferred
+            | State::Held
+            | State::Resolving
+            | State::Receipt => self.cached > limit / 2,
             _ => false,
         }
     }
 
     fn send(&mut self, now: Now, link_index: u32, slot: Slot, out: &mut Output) {
+        self.tell_resumed(slot);
         let more = self.take_turn(slot, out);
         let Some(link) = self.links.get_mut(link_index as usize).and_then(Option::as_mut) else { return };
         let entry = &mut self.slab[slot];
@@ -207,6 +250,13 @@ impl Engine {
     /// A message that is queued, or waits for its subscriber, has waited for its leg as long as the route allows: the next
     /// one takes it.
     pub(crate) fn waited_long_enough(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        // What is about to be ended by an order does not get away from it.
+        if self.orders.holds_any() && self.orders.may_end(&self.slab[slot], now) {
+            let (id, later) = (self.slab[slot].id, now.mono + ROOM_AGAIN);
+            self.slab[slot].due = later;
+            self.timers.set(later, Timer::Message(slot, id));
+            return;
+        }
         let Some(message) = self.slab[slot].message.clone() else {
             self.load_if_missing(slot, out);
             let (id, soon) = (self.slab[slot].id, now.mono + std::time::Duration::from_secs(1));
@@ -218,6 +268,7 @@ impl Engine {
         match self.slab[slot].state {
             State::Queued => slot = self.leave_queue(slot),
             State::Aside => self.leave_aside(slot),
+            State::Suspended => self.leave_order(slot),
             _ => self.leave_resolving(slot),
         }
         if !self.next_leg(now, slot, &message, out) {
@@ -235,6 +286,9 @@ impl Engine {
     ) -> bool {
         let Verdict::Forward(legs) = &message.routed.verdict else { return false };
         let next = usize::from(self.slab[slot].leg) + 1;
+        // Peers that take nothing new are passed over, unless there is no other.
+        let open = (next..legs.len()).find(|index| self.orders.drains(legs[*index].peer).is_none());
+        let next = open.unwrap_or(next);
         let Some(leg) = legs.get(next) else { return false };
         // Parts that one peer has cannot be completed by another: the next leg sends the whole message.
         self.slab[slot].side().parts.clear();
@@ -286,6 +340,9 @@ fn ticket(steps: &[Step], own: Ticket) -> Ticket {
             | StepKind::Decided { .. }
             | StepKind::Asked
             | StepKind::NotSent => {}
+            // Another peer than the one in doubt.
+            StepKind::ByHand { deed: Deed::Rebound, .. } => break,
+            StepKind::ByHand { .. } => {}
             _ => break,
         }
     }

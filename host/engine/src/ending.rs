@@ -4,7 +4,9 @@ use crate::Output;
 use crate::engine::Engine;
 use crate::resolving::needs_subscriber;
 use crate::slab::{NONE, Slot, State, flag};
-use model::{Final, FinalState, Message, MessageId, Moment, Now, PeerMessageId, ReceiptState};
+use model::{
+    Deed, Final, FinalState, Message, MessageId, Moment, Now, PeerMessageId, ReceiptState, StepKind,
+};
 
 /// An end that waits for the content of its message.
 #[derive(Debug)]
@@ -97,6 +99,10 @@ impl Engine {
                 self.leave_aside(slot);
                 slot
             }
+            State::Suspended => {
+                self.leave_order(slot);
+                slot
+            }
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
                 let id = self.slab[slot].id;
@@ -172,6 +178,14 @@ impl Engine {
             };
             self.make_receipt(now, &message, &ended, receipt, (all, delivered), out);
         }
+        // Here, so that a crash between an end and its record counts nothing twice.
+        if ended.state == FinalState::Cancelled {
+            let by_order = ended.steps.iter().rev().find_map(|step| match &step.kind {
+                StepKind::ByHand { deed: Deed::Cancelled, order, .. } => *order,
+                _ => None,
+            });
+            by_order.into_iter().for_each(|order| self.count_touched(order, out));
+        }
         self.settle_charge(slot, &mut ended, out);
         self.pools.give_back(now, id, &mut out.batch.pools);
         out.batch.finished.push((id, ended));
@@ -232,6 +246,7 @@ impl Engine {
             }
         }
         self.loaded_for_answer(id);
+        self.loaded_for_order(now, id, out);
         for event in waiting.into_iter().flatten() {
             self.apply(now, event, out);
         }

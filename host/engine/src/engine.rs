@@ -5,6 +5,7 @@ use crate::index::{IdIndex, PairIndex};
 use crate::keys::Keys;
 use crate::ledger::{Parking, ReceiptIndex};
 use crate::money::Money;
+use crate::orders::Orders;
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::random::Random;
@@ -15,7 +16,7 @@ use crate::turns::Turns;
 use crate::{Answer, Command, Event, Output, Settings};
 use model::{Final, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,9 @@ pub struct Engine {
     pub(crate) fresh: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
     pub(crate) in_doubt: HashMap<u64, Vec<MessageId>>,
+    /// All uncertain messages.
+    pub(crate) doubtful: BTreeSet<MessageId>,
+    pub(crate) orders: Orders,
     pub(crate) keys: Keys,
     pub(crate) consents: Consents,
     pub(crate) money: Money,
@@ -71,6 +75,8 @@ pub struct Engine {
     pub(crate) sweep_set: bool,
     pub(crate) parking_set: bool,
     pub(crate) disk_low: bool,
+    /// Submissions are refused.
+    pub(crate) closed: bool,
     pub(crate) draining: bool,
     pub(crate) totals: Totals,
 }
@@ -157,11 +163,14 @@ impl Engine {
             ended_meanwhile: Vec::new(),
             fresh: Vec::new(),
             in_doubt: HashMap::new(),
+            doubtful: BTreeSet::new(),
+            orders: Orders::default(),
             cached: 0,
             sweep_at: 0,
             sweep_set: false,
             parking_set: false,
             disk_low: false,
+            closed: false,
             draining: false,
             totals: Totals::default(),
         }
@@ -171,6 +180,7 @@ impl Engine {
     pub fn apply(&mut self, now: Now, event: Event, out: &mut Output) {
         match event {
             Event::Peer(settings) => self.configure_peer(settings),
+            Event::PeerGone(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
             Event::LinkDown { link } => self.link_down(now, link, out),
@@ -184,9 +194,13 @@ impl Engine {
             | Event::CancelMatching { .. }
             | Event::Replace { .. }
             | Event::Settle { .. } => self.request(now, event, out),
+            Event::Order { wish, reply } => self.give_order(now, *wish, reply, out),
+            Event::UndoOrder { id, by, reply } => self.undo_order(now, id, &by, reply, out),
+            Event::ByHand { .. } => self.by_hand(now, event, out),
             Event::Loaded { id, message } => self.loaded(now, id, message, out),
             Event::Rerouted { id, routed } => self.rerouted(now, id, routed, out),
             Event::Disk { low } => self.disk_low = low,
+            Event::Admission { open } => self.closed = !open,
             Event::Consent { sender, subscriber, stop, reply } => {
                 let consent = comparable(&sender, &subscriber, &self.settings.country);
                 if self.consents.set(consent.clone(), stop) {
@@ -238,9 +252,16 @@ impl Engine {
             self.fire(now, timer, out);
         }
         self.move_resolved(now, out);
-        while let Some(peer) = self.dirty.pop() {
-            self.peers[peer as usize].dirty = false;
-            self.dispatch(now, peer, out);
+        self.work_on_orders(now, out);
+        loop {
+            self.rebind_arrived(now, out);
+            while let Some(peer) = self.dirty.pop() {
+                self.peers[peer as usize].dirty = false;
+                self.dispatch(now, peer, out);
+            }
+            if self.orders.arrived.is_empty() {
+                break;
+            }
         }
         self.call_up(now, out);
         self.ask_resolver(out);
@@ -302,7 +323,8 @@ impl Engine {
             }
             Timer::Parking => self.look_through_parking(now, out),
             // Looked at after every run of events.
-            Timer::Settle => {}
+            Timer::Settle | Timer::Orders => {}
+            Timer::Order(order) => self.order_due(now, order, out),
             Timer::Resolve => self.resolving.asked_again(now.mono),
             Timer::Sweep => {
                 self.sweep_set = false;
@@ -333,7 +355,9 @@ impl Engine {
                 }
             }
             State::Held => self.ask_route(now, slot, out),
-            State::Queued | State::Aside | State::Resolving => self.waited_long_enough(now, slot, out),
+            State::Queued | State::Aside | State::Suspended | State::Resolving => {
+                self.waited_long_enough(now, slot, out);
+            }
             State::Free
             | State::Ghost
             | State::Submitted
@@ -362,6 +386,7 @@ impl Engine {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
                 State::Queued
                 | State::Aside
+                | State::Suspended
                 | State::Deferred
                 | State::Held
                 | State::Routing
@@ -429,6 +454,13 @@ impl Engine {
             self.turns_changed(peer.0, serial);
         }
         self.mark(peer.0);
+    }
+
+    fn forget_peer(&mut self, peer: PeerId) {
+        if let Some(known) = self.peers.get_mut(peer.0 as usize) {
+            known.configured = false;
+            self.mark(peer.0);
+        }
     }
 
     fn link_up(&mut self, link: LinkId, peer: PeerId, window: u32) {
@@ -576,6 +608,9 @@ impl Engine {
         entry.set(flag::IN_FIFO, false);
         let moved = self.slab.insert(entry);
         self.ids.moved(&self.slab, id, slot, moved);
+        if self.orders.is_looking() {
+            self.orders.moved.push(id);
+        }
         if !own_receipt {
             self.pairs.insert(&mut self.slab, moved);
         }
@@ -589,10 +624,20 @@ impl Engine {
         moved
     }
 
+    /// A message comes into a queue from which an order may send it another way.
+    pub(crate) fn arrived(&mut self, slot: Slot) {
+        let (id, peer) = (self.slab[slot].id, self.slab[slot].peer);
+        // After a start all are looked at.
+        if !self.recovering && self.orders.rebinds_from(peer) {
+            self.orders.arrived.push(id);
+        }
+    }
+
     /// Puts a message into its peer's queue, at the place that its id gives it; at a serial peer perhaps behind others to
     /// its subscriber.
     pub(crate) fn requeue(&mut self, slot: Slot) {
         self.slab[slot].due = Moment(u64::MAX);
+        self.arrived(slot);
         if self.back_behind_turn(slot) {
             return;
         }

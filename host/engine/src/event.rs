@@ -1,7 +1,8 @@
-use crate::PeerSettings;
+use crate::{Hand, OrderWish, PeerSettings};
 use model::{
-    Address, AddressBytes, Final, Imsi, LedgerOperation, LinkId, Message, MessageId, Next, Outcome, PeerId,
-    PoolName, PoolRequest, Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text, Timestamp,
+    Address, AddressBytes, Final, Imsi, LedgerOperation, LinkId, Message, MessageId, Next, OrderId, Outcome,
+    PeerId, PoolName, PoolRequest, Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text,
+    Timestamp,
 };
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ pub struct ReplyTo {
 pub enum Event {
     /// A peer was added to the configuration, or its settings changed.
     Peer(PeerSettings),
+    /// A peer is not in the configuration any more. What waits for it stays, until the peer is back or an admin sees to it; its
+    /// links go by themselves.
+    PeerGone(PeerId),
     /// A link is bound and takes messages for `peer`: at most `window` unanswered at a time.
     LinkUp {
         /// The link.
@@ -211,12 +215,45 @@ pub enum Event {
         /// Below the watermark.
         low: bool,
     },
+    /// Whether submissions are taken at all: while not, they are refused as by a full queue, and delivery goes on.
+    Admission {
+        /// They are.
+        open: bool,
+    },
     /// An admin settles what is uncertain: send it again, or give it up.
     Settle {
         /// The message.
         id: MessageId,
         /// Send it again; otherwise it ends as unknown.
         again: bool,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// An admin wants something done with many messages. Answered by [`crate::Answer::Order`] once it is durable, or
+    /// by [`crate::Answer::OrderRefused`].
+    Order {
+        /// What.
+        wish: Box<OrderWish>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// An admin withdraws an order. Answered as [`Event::Order`].
+    UndoOrder {
+        /// Which.
+        id: OrderId,
+        /// Who.
+        by: Arc<str>,
+        /// Who is to be told.
+        reply: ReplyTo,
+    },
+    /// An admin does something with one message. Answered by [`crate::Answer::Done`] or a refusal.
+    ByHand {
+        /// Which.
+        id: MessageId,
+        /// What.
+        hand: Hand,
+        /// Who.
+        by: Arc<str>,
         /// Who is to be told.
         reply: ReplyTo,
     },

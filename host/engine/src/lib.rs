@@ -20,6 +20,9 @@ mod keys;
 mod lane;
 mod ledger;
 mod money;
+mod obeying;
+mod order_work;
+mod orders;
 mod outcome;
 mod peer;
 mod pools;
@@ -34,6 +37,7 @@ mod slab;
 mod status;
 mod strangers;
 mod subscribers;
+mod survey;
 mod timer;
 mod turns;
 
@@ -41,10 +45,12 @@ pub use batch::{
     Batch, Consent, Handed, JournalPart, KeyRecord, OperationRecord, ParkedRecord, Part, PoolRecord,
     Progress, Recovered, Remembered, Waiting,
 };
-pub use command::{Answer, Command, LedgerAnswer, Output, QueriedState};
+pub use command::{Answer, Command, LedgerAnswer, OrderRefusal, Output, QueriedState};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
+pub use obeying::{Hand, OrderWish};
 pub use pools::{Pool, PoolBatch, PoolLimits, Purge, Reply, step};
 pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
 pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};
+pub use survey::Survey;

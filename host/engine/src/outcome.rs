@@ -45,7 +45,7 @@ impl Engine {
                 Outcome::NotSent | Outcome::Unanswered { .. } => {}
             },
             // The answer of a serial peer that was given up; meanwhile the message waits for its next attempt.
-            State::Deferred | State::Deciding | State::Queued | State::Aside => {
+            State::Deferred | State::Deciding | State::Queued | State::Aside | State::Suspended => {
                 let same =
                     self.link_index.get(&link).and_then(|index| self.links.get(*index as usize)?.as_ref());
                 let same = same.is_some_and(|link| link.peer == self.slab[slot].peer);
@@ -276,6 +276,7 @@ impl Engine {
         entry.due = now.mono + limit;
         let id = entry.id;
         self.park(slot);
+        self.doubtful.insert(id);
         self.peer_of(slot).uncertain += 1;
         if let Some(key) = self.doubt_key(group, slot) {
             self.in_doubt.entry(key).or_default().push(id);
@@ -320,6 +321,7 @@ impl Engine {
         let group = self.peer_of(slot).settings.group;
         self.peer_of(slot).uncertain -= 1;
         let id = self.slab[slot].id;
+        self.doubtful.remove(&id);
         if let Some(key) = self.doubt_key(group, slot)
             && let Some(ids) = self.in_doubt.get_mut(&key)
         {
@@ -387,6 +389,7 @@ impl Engine {
             State::Receipt => Waiting::Receipt { peer: entry.peer, since },
             State::Queued
             | State::Aside
+            | State::Suspended
             | State::Resolving
             | State::Submitted
             | State::Free

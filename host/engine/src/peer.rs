@@ -1,8 +1,9 @@
 use crate::PeerSettings;
 use crate::lane::Lane;
 use crate::random::Random;
-use model::{MessageId, Moment, PeerAdvice, PeerId, Priority};
+use model::{MessageId, Moment, OrderId, PeerAdvice, PeerId, Priority, Timestamp};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A token bucket in thousandths of a message, so that it works in whole milliseconds.
@@ -94,6 +95,15 @@ pub enum Brake {
     NotConfigured,
     /// The appliance is shutting down.
     Draining,
+    /// The peer stands still by this order.
+    Suspended {
+        /// The order.
+        order: OrderId,
+    },
+    /// What waits is held back by orders, or is being set down with them.
+    Held,
+    /// Messages go to another peer by an order, which has no room for them now.
+    Rebound,
 }
 
 /// One peer: its queue by priority, its links, its pace.
@@ -112,6 +122,10 @@ pub(crate) struct Peer {
     pub(crate) parked: u64,
     /// Messages that wait for their subscriber before they may join its queue.
     pub(crate) resolving: u64,
+    /// Messages that orders hold back.
+    pub(crate) suspended: u64,
+    /// The last time that it went on after it had stood still by an order.
+    pub(crate) resumed: Option<Resumed>,
     pub(crate) uncertain: u64,
     pub(crate) awaiting: u64,
     pub(crate) in_flight: u64,
@@ -144,6 +158,8 @@ impl Peer {
             oldest_aside: BTreeSet::new(),
             parked: 0,
             resolving: 0,
+            suspended: 0,
+            resumed: None,
             uncertain: 0,
             awaiting: 0,
             in_flight: 0,
@@ -161,7 +177,7 @@ impl Peer {
 
     /// Messages that wait for it: what its limit is about.
     pub(crate) fn waiting(&self) -> u64 {
-        self.queued + self.aside + self.deferred + self.resolving
+        self.queued + self.aside + self.suspended + self.deferred + self.resolving
     }
 
     pub(crate) fn configure(&mut self, settings: PeerSettings) {
@@ -215,6 +231,14 @@ impl Peer {
             None => self.throttle = Some(Throttle::first(now, random)),
         }
     }
+}
+
+/// A peer that stood still by an order went on.
+#[derive(Debug, Clone)]
+pub(crate) struct Resumed {
+    pub(crate) order: OrderId,
+    pub(crate) by: Arc<str>,
+    pub(crate) at: Timestamp,
 }
 
 /// One link that takes messages.

@@ -367,14 +367,7 @@ impl Engine {
             accepted_at: now.wall,
             scheduled: None,
             expires_at: now.wall + self.settings.own_receipt_validity,
-            routed: Routed {
-                verdict: Verdict::Forward(vec![leg]),
-                by: BACK_TO_SENDER.clone(),
-                note: None,
-                sender: None,
-                quote: None,
-                seen: None,
-            },
+            routed: Routed::new(Verdict::Forward(vec![leg]), BACK_TO_SENDER.clone()),
         };
         self.admit(now, receipt, 0, Found::default(), out);
     }

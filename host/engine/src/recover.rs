@@ -73,6 +73,7 @@ impl Engine {
                     entry.state = State::Uncertain;
                     entry.due = now.moment_of(since + limit);
                     self.park(slot);
+                    self.doubtful.insert(id);
                     self.peer_of(slot).uncertain += 1;
                     if let Some(key) = self.doubt_key(group, slot) {
                         self.in_doubt.entry(key).or_default().push(id);
@@ -104,6 +105,10 @@ impl Engine {
             Remembered::Key(record) => self.keys.recover(record),
             Remembered::Stopped(consent) => {
                 self.consents.set(consent, true);
+            }
+            Remembered::Order(order) => {
+                self.orders.put(order.clone());
+                self.begin_order(now, &order);
             }
             Remembered::Balance(name, balance) => self.money.recover_balance(name, balance),
             Remembered::Operation(record) => self.money.recover_operation(&record),

@@ -93,7 +93,7 @@ impl Engine {
         out.commands.push(Command::Answer { to: reply, answer });
     }
 
-    fn settle_doubt(&mut self, now: Now, slot: Slot, again: bool, out: &mut Output) {
+    pub(crate) fn settle_doubt(&mut self, now: Now, slot: Slot, again: bool, out: &mut Output) {
         if again {
             self.leave_doubt(slot);
             self.totals.sent_again += 1;
@@ -207,6 +207,7 @@ impl Engine {
                 State::Deciding => self.leave_deciding(slot),
                 State::Resolving => self.leave_resolving(slot),
                 State::Aside => self.leave_aside(slot),
+                State::Suspended => self.leave_order(slot),
                 _ => {}
             }
             if self.slab[slot].state != State::Held {

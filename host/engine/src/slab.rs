@@ -22,6 +22,8 @@ pub(crate) enum State {
     /// Behind another message to the same subscriber, at a serial peer: see [`crate::turns`]. `due` is as for queued
     /// messages.
     Aside,
+    /// Its turn came, and an order holds it back: see [`crate::orders`]. `due` is as for queued messages.
+    Suspended,
     /// On a link, unanswered.
     Submitted,
     /// Waiting for its next attempt or its scheduled time (`due`).
@@ -48,6 +50,7 @@ impl State {
         match self {
             Self::Queued
             | Self::Aside
+            | Self::Suspended
             | Self::Deferred
             | Self::Held
             | Self::Routing
@@ -106,13 +109,16 @@ pub(crate) struct Entry {
     /// Neighbours in the list of messages with the same pair.
     pub(crate) pair_next: Slot,
     pub(crate) pair_prev: Slot,
-    /// Index of the link in the engine's list; in free slots, the next free slot. For messages that are aside, their
-    /// successor.
+    /// Index of the link in the engine's list; in free slots, the next free slot. For messages that are aside, or
+    /// held back by an order, their successor.
     pub(crate) link: u32,
-    /// Position in the link's list of unanswered messages. For messages that are aside, their predecessor.
+    /// Position in the link's list of unanswered messages. For messages that are aside, or held back, their
+    /// predecessor.
     pub(crate) position: u32,
     /// Seconds since the epoch at acceptance.
     pub(crate) accepted: u32,
+    /// The order that holds it back; 0 where none does.
+    pub(crate) order: u32,
     pub(crate) attempts: u16,
     /// Hash of the service type; 0 when there is none.
     pub(crate) service: u16,
@@ -164,6 +170,7 @@ impl Entry {
             link: NONE,
             position: 0,
             accepted: 0,
+            order: 0,
             attempts: 0,
             service: 0,
             leg: 0,

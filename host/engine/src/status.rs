@@ -5,7 +5,7 @@ pub use crate::peer::Brake;
 use crate::resolving::number_on_leg;
 use crate::slab::State;
 use crate::{Consent, ParkedRecord, Part};
-use model::{DecidedBy, LinkId, MessageId, Moment, PeerId, Priority, Step, Timestamp};
+use model::{DecidedBy, LinkId, MessageId, Moment, OrderId, PeerId, Priority, Step, Timestamp};
 use std::sync::Arc;
 
 /// One peer's queue.
@@ -25,6 +25,8 @@ pub struct PeerStatus {
     pub deferred: u64,
     /// Messages waiting for their subscriber to be found; where that is, decides whether they stay with this peer.
     pub resolving: u64,
+    /// Messages whose turn came, and which orders hold back.
+    pub suspended: u64,
     /// Messages in doubt.
     pub uncertain: u64,
     /// Messages waiting for a receipt.
@@ -40,12 +42,14 @@ pub struct PeerStatus {
 }
 
 /// What a message in memory does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Doing {
     /// Stands in its peer's queue.
     Queued,
     /// Waits behind another message to the same subscriber: see [`MessageStatus::before`].
     Aside,
+    /// Its turn came, and an order holds it back: see [`MessageStatus::order`].
+    Suspended,
     /// Is on a link, unanswered.
     Submitted,
     /// Waits for its next attempt or schedule.
@@ -103,6 +107,8 @@ pub struct MessageStatus {
     pub submitted_at: Option<Timestamp>,
     /// Where it is aside: what goes first.
     pub before: Option<Before>,
+    /// The order that holds it back.
+    pub order: Option<OrderId>,
     /// What its peer's queue waits for.
     pub brake: Brake,
     /// Messages before it in its peer's queue are not counted; this is the whole queue.
@@ -137,6 +143,7 @@ impl Engine {
                     parked: peer.parked,
                     deferred: peer.deferred,
                     resolving: peer.resolving,
+                    suspended: peer.suspended,
                     uncertain: peer.uncertain,
                     awaiting_receipt: peer.awaiting,
                     in_flight: peer.in_flight,
@@ -156,6 +163,7 @@ impl Engine {
         let doing = match entry.state {
             State::Queued => Doing::Queued,
             State::Aside => Doing::Aside,
+            State::Suspended => Doing::Suspended,
             State::Submitted => Doing::Submitted,
             State::Deferred => Doing::Deferred,
             State::Held | State::Routing => Doing::Held,
@@ -196,6 +204,7 @@ impl Engine {
             parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),
             submitted_at: flight.map(|flight| flight.at),
             before: before.map(|(id, parked_until)| Before { id, parked_until }),
+            order: (entry.order != 0).then_some(OrderId(entry.order)),
             brake: peer.brake,
             queue_length: peer.queued + peer.aside,
         })

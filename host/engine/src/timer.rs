@@ -1,5 +1,5 @@
 use crate::slab::Slot;
-use model::{MessageId, Moment};
+use model::{MessageId, Moment, OrderId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -14,6 +14,10 @@ pub(crate) enum Timer {
     Settle,
     /// A resolver that wanted time is asked again.
     Resolve,
+    /// The time to undo an order is over.
+    Order(OrderId),
+    /// Orders about many messages go on.
+    Orders,
     /// Parked receipts are looked through.
     Parking,
     /// The next part of the slab is swept for ended validities and limits.

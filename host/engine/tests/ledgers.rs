@@ -101,6 +101,7 @@ fn message() -> Message {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         },
     }
 }

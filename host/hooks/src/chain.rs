@@ -2,6 +2,7 @@
 
 use crate::Fault;
 use crate::binding::OnFault;
+use crate::examples::Met;
 use crate::generation::Generation;
 use crate::seen::Seen;
 use crate::steward::Alarm;
@@ -42,8 +43,9 @@ impl<W: World> Chain<W> {
         now: Timestamp,
         seen: &mut Seen,
         alarm: &Alarm,
+        met: &Met,
     ) -> Ended<W> {
-        self.ask_unless(question, now, seen, alarm, |_| false)
+        self.ask_unless(question, now, seen, (alarm, met), |_| false)
     }
 
     /// The same; a fault of one that is `strict` ends it, whatever its binding says.
@@ -52,7 +54,7 @@ impl<W: World> Chain<W> {
         question: W::Question<'_>,
         now: Timestamp,
         seen: &mut Seen,
-        alarm: &Alarm,
+        (alarm, met): (&Alarm, &Met),
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> Ended<W> {
         let mut passed = None;
@@ -61,6 +63,9 @@ impl<W: World> Chain<W> {
                 Ok(answer) if W::decides(&answer) => return Ended::Decided(answer, generation.clone()),
                 Ok(_) => {}
                 Err(fault) => {
+                    let mark = met.mark(W::message(question));
+                    let asked = W::sample(question, &generation.around.directory.load());
+                    alarm.examples.add(W::HOOK, &generation.by, now, &fault, asked, mark);
                     note(generation, &fault, alarm);
                     if generation.binding.on_fault != OnFault::Pass || strict(generation) {
                         return Ended::Fault(fault, generation.clone());

@@ -3,6 +3,7 @@
 use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, Trying};
 use crate::capabilities::Powers;
 use crate::chain::Ended;
+use crate::examples::Met;
 use crate::generation::Surroundings;
 use crate::library::{Library, VersionInfo};
 use crate::runtime::Runtime;
@@ -278,11 +279,19 @@ impl Hooks {
     /// Asks the routers about a message. Never fails: a fault is answered as its binding says.
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp) -> Routed {
+        let met = Met::default();
+        let mut routed = self.routed(message, now, &met);
+        routed.faulted = met.into_mark();
+        routed
+    }
+
+    fn routed(&self, message: &Message, now: Timestamp, met: &Met) -> Routed {
         let mut seen = self.seen();
-        match self.router.ask(message, now, &mut seen) {
+        match self.router.ask(message, now, &mut seen, met) {
             Ended::Decided(Decision { verdict, sender, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
-                Routed { verdict, by: generation.by.clone(), note, sender, quote: None, seen: seen.record() }
+                let by = generation.by.clone();
+                Routed { note, sender, seen: seen.record(), ..Routed::new(verdict, by) }
             }
             Ended::Fault(fault, generation) => {
                 let verdict = match &generation.binding.on_fault {
@@ -316,7 +325,10 @@ impl Hooks {
             return;
         }
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
-        match self.biller.ask((message, first), now, &mut Seen::Off) {
+        let met = Met::again(routed.faulted.take());
+        let ended = self.biller.ask((message, first), now, &mut Seen::Off, &met);
+        routed.faulted = met.into_mark();
+        match ended {
             Ended::Decided(price, generation) => match price.quote {
                 Ok(quote) => routed.quote = Some(Box::new(quote)),
                 Err(note) => {
@@ -342,7 +354,7 @@ impl Hooks {
     /// Asks the resolver who stands behind a number. May take long; a fault means "try later".
     #[must_use]
     pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Resolution {
-        match self.resolver.ask(msisdn, now, &mut Seen::Off) {
+        match self.resolver.ask(msisdn, now, &mut Seen::Off, &Met::default()) {
             Ended::Decided(resolution, _) => resolution,
             Ended::Fault(fault, generation) => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
@@ -361,7 +373,7 @@ impl Hooks {
     /// schedule holds.
     #[must_use]
     pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<Next> {
-        match self.delivery.ask((message, attempt), now, &mut Seen::Off) {
+        match self.delivery.ask((message, attempt), now, &mut Seen::Off, &Met::default()) {
             Ended::Decided(next, _) => Some(next),
             Ended::Fault(..) | Ended::Nobody { .. } => None,
         }
@@ -377,6 +389,9 @@ impl Hooks {
         match biller.settle(settlements, now) {
             Ok(told) => told,
             Err(fault) => {
+                let told = format!("how charges ended: {}", settlements.len());
+                let mark = Met::default().mark(settlements.first().map(|first| first.message));
+                self.means.alarm.examples.add(Hook::Biller, &biller.by, now, &fault, told, mark);
                 crate::chain::note(biller, &fault, &self.means.alarm);
                 Err(words(&fault).into())
             }

@@ -14,6 +14,7 @@ mod chain;
 mod compile;
 mod counts;
 mod error;
+mod examples;
 mod fault;
 mod generation;
 mod hooks;
@@ -39,6 +40,7 @@ pub use binding::{
 };
 pub use counts::Counts;
 pub use error::HookError;
+pub use examples::{FaultExample, FaultyVersion};
 pub use fault::{Fault, FaultKind, Tolerance};
 pub use hooks::{Considered, Hooks, HooksOptions};
 pub use library::VersionInfo;

@@ -1,6 +1,7 @@
 //! What a candidate would have answered, beside what was answered.
 
 use crate::chain::{Chain, Ended};
+use crate::examples::{Mark, Met};
 use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::World;
@@ -31,6 +32,8 @@ pub struct Difference {
     pub count: u64,
     /// Some of the questions, numbers hidden.
     pub samples: Vec<String>,
+    /// The ids of their messages, in the same order; `None` where there is no one message, or it was not accepted.
+    pub messages: Vec<Option<String>>,
 }
 
 /// How a candidate in shadow compares.
@@ -52,6 +55,7 @@ struct Item<W: World> {
     question: W::Owned,
     now: Timestamp,
     seen: Option<Box<[u8]>>,
+    met: Mark,
     live: Result<W::Answer, String>,
 }
 
@@ -82,8 +86,8 @@ impl<W: World> Drop for Shadow<W> {
     }
 }
 
-/// What was answered and what would have been; how often, and samples.
-type Groups = BTreeMap<(String, String), (u64, Vec<String>)>;
+/// What was answered and what would have been; how often, and samples with their messages.
+type Groups = BTreeMap<(String, String), (u64, Vec<(String, Mark)>)>;
 
 #[derive(Default)]
 struct Compared {
@@ -114,8 +118,9 @@ impl<W: World> Shadow<W> {
                 let question = W::lend(&item.question);
                 // What the live chain saw is what the candidate is to see, where it asks the same.
                 let mut seen = item.seen.as_deref().map_or(Seen::Off, Seen::beside);
-                let answer = answer_of(&chain.ask(question, item.now, &mut seen, &alarm));
-                counts.compare::<W>(&item.live, &answer, question, &directory.load());
+                let met = Met::again(Some(item.met.clone()));
+                let answer = answer_of(&chain.ask(question, item.now, &mut seen, &alarm, &met));
+                counts.compare::<W>(&item.live, &answer, (question, item.met), &directory.load());
             }
         })?;
         Ok(Self { queue, compared, ended })
@@ -127,9 +132,11 @@ impl<W: World> Shadow<W> {
         question: W::Question<'_>,
         now: Timestamp,
         seen: &Seen,
+        met: &Met,
         live: Result<W::Answer, String>,
     ) {
-        let item = Item { question: W::own(question), now, seen: seen.so_far(), live };
+        let met = met.mark(W::message(question));
+        let item = Item { question: W::own(question), now, seen: seen.so_far(), met, live };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(item) {
             self.compared.skipped.fetch_add(1, Relaxed);
         }
@@ -146,7 +153,8 @@ impl<W: World> Shadow<W> {
                 from: from.clone(),
                 to: to.clone(),
                 count: *count,
-                samples: samples.clone(),
+                samples: samples.iter().map(|(words, _)| words.clone()).collect(),
+                messages: samples.iter().map(|(_, mark)| mark.get().map(ToString::to_string)).collect(),
             })
             .collect();
         differences.sort_by_key(|difference| std::cmp::Reverse(difference.count));
@@ -165,7 +173,7 @@ impl Compared {
         &self,
         live: &Result<W::Answer, String>,
         candidate: &Result<W::Answer, String>,
-        question: W::Question<'_>,
+        (question, met): (W::Question<'_>, Mark),
         directory: &Directory,
     ) {
         let same = match (live, candidate) {
@@ -192,7 +200,7 @@ impl Compared {
             let (count, samples) = groups.entry(key).or_default();
             *count += 1;
             if samples.len() < SAMPLES {
-                samples.push(W::sample(question, directory));
+                samples.push((W::sample(question, directory), met));
             }
         }
         self.compared.fetch_add(1, Relaxed);

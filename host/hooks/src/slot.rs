@@ -5,6 +5,7 @@ use crate::binding::{Binding, BindingRecord, CandidateRecord, HookEvent, How, On
 use crate::capabilities::shadow_space;
 use crate::chain::{Chain, Ended};
 use crate::counts::Counts;
+use crate::examples::{FaultyVersion, Met};
 use crate::generation::{Generation, Purpose, Surroundings};
 use crate::library::{Library, write_whole};
 use crate::runtime::Runtime;
@@ -113,6 +114,8 @@ pub struct HookState {
     pub candidate: Option<CandidateState>,
     /// What happened, newest first.
     pub events: Vec<HookEvent>,
+    /// Versions that have failed since the start, the last one first.
+    pub faults: Vec<FaultyVersion>,
 }
 
 /// One hook.
@@ -524,11 +527,17 @@ impl<W: World> Slot<W> {
 
     /// Asks the live chain, or a canary for its share; a canary that fails costs nobody anything, since the live chain is
     /// asked then. A candidate in shadow is given the question as well.
-    pub(crate) fn ask(&self, question: W::Question<'_>, now: Timestamp, seen: &mut Seen) -> Ended<W> {
+    pub(crate) fn ask(
+        &self,
+        question: W::Question<'_>,
+        now: Timestamp,
+        seen: &mut Seen,
+        met: &Met,
+    ) -> Ended<W> {
         let live = self.live.load();
         let alarm = &self.means.alarm;
         let Some(candidate) = &live.candidate else {
-            return live.chain.ask(question, now, seen, alarm);
+            return live.chain.ask(question, now, seen, alarm, met);
         };
         if let Trying::Canary { share } = candidate.record.trying {
             let fit = !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
@@ -537,7 +546,7 @@ impl<W: World> Slot<W> {
                 // What its bindings say of faults is for when it is live. What it shares with the live chain is no
                 // candidate, and a fault there is what it is there.
                 let own = |one: &Arc<Generation<W>>| !live.chain.has(one);
-                match candidate.chain.ask_unless(question, now, seen, alarm, own) {
+                match candidate.chain.ask_unless(question, now, seen, (alarm, met), own) {
                     Ended::Fault(_, faulty) if own(&faulty) => candidate.failed.fetch_add(1, Relaxed),
                     ended => return ended,
                 };
@@ -546,9 +555,9 @@ impl<W: World> Slot<W> {
                 candidate.passed.fetch_add(1, Relaxed);
             }
         }
-        let ended = live.chain.ask(question, now, seen, alarm);
+        let ended = live.chain.ask(question, now, seen, alarm, met);
         if let Some(shadow) = &candidate.shadow {
-            shadow.ask(question, now, seen, answer_of(&ended));
+            shadow.ask(question, now, seen, met, answer_of(&ended));
         }
         ended
     }
@@ -593,6 +602,7 @@ impl<W: World> Slot<W> {
             counts: counts(&live.chain, true),
             candidate,
             events: self.book.lock().events.iter().rev().cloned().collect(),
+            faults: self.means.alarm.examples.of(W::HOOK),
         }
     }
 }

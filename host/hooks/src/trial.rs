@@ -1,6 +1,7 @@
 //! Plugins that serve nobody: asked by replays, and by the harness of who writes them.
 
 use crate::chain::{Chain, Ended};
+use crate::examples::Met;
 use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::{Biller, DeliveryPolicy, Resolver, Router};
@@ -75,7 +76,7 @@ impl Trial {
             };
         };
         let mut seen = seen.map_or_else(Seen::recording, Seen::replaying);
-        let (verdict, sender, note) = match chain.ask(message, now, &mut seen, &self.alarm) {
+        let (verdict, sender, note) = match chain.ask(message, now, &mut seen, &self.alarm, &Met::default()) {
             Ended::Decided(decision, _) => (Ok(decision.verdict), decision.sender, decision.note),
             Ended::Fault(fault, _) => (Err(fault), None, None),
             Ended::Nobody { .. } => (Ok(None), None, None),
@@ -89,7 +90,7 @@ impl Trial {
     /// Its fault.
     pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Result<Resolution, Fault> {
         let Chains::Resolver(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask(msisdn, now, &mut Seen::Off, &self.alarm))
+        decided(chain.ask(msisdn, now, &mut Seen::Off, &self.alarm, &Met::default()))
     }
 
     /// Asks a delivery policy.
@@ -98,7 +99,7 @@ impl Trial {
     /// Its fault.
     pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Result<Next, Fault> {
         let Chains::Delivery(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask((message, attempt), now, &mut Seen::Off, &self.alarm))
+        decided(chain.ask((message, attempt), now, &mut Seen::Off, &self.alarm, &Met::default()))
     }
 
     /// Asks a biller for a price; the inner error is a refusal with its note.
@@ -112,7 +113,8 @@ impl Trial {
         now: Timestamp,
     ) -> Result<Result<Quote, Option<Box<str>>>, Fault> {
         let Chains::Biller(chain) = &self.chain else { return Err(other_world()) };
-        decided(chain.ask((message, leg), now, &mut Seen::Off, &self.alarm)).map(|price| price.quote)
+        decided(chain.ask((message, leg), now, &mut Seen::Off, &self.alarm, &Met::default()))
+            .map(|price| price.quote)
     }
 
     /// Tells a biller how charges ended; the inner error is its own.

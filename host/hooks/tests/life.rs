@@ -140,7 +140,7 @@ fn message(source: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: Timestamp(u64::MAX),
-        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, sender: None, quote: None, seen: None },
+        routed: Routed::new(Verdict::Hold(NOW), by),
     }
 }
 

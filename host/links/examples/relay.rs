@@ -76,6 +76,7 @@ impl Routing for Constant {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         }
     }
 }

@@ -188,6 +188,12 @@ impl Accounts {
         self.by_system_id.read().get(system_id).cloned()
     }
 
+    /// The options of the account of that name.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<AccountOptions>> {
+        let accounts = self.by_system_id.read();
+        accounts.values().map(|account| account.options()).find(|options| options.name == name)
+    }
+
     /// Any account's password hash: something to verify against where there is no account, so that the time that a
     /// refusal takes does not tell which system_ids exist.
     pub(crate) fn any_hash(&self) -> Option<String> {

@@ -160,7 +160,10 @@ impl Dialler {
             _ = orders.recv() => return (failed("told to go".to_owned(), true), orders),
         };
         self.record.phase(Phase::Binding);
-        let session = Session::client(clock::now(), self.client_options());
+        let session = Session::client(
+            clock::now(),
+            client_options(self.shared.options.system_id.clone(), &self.options),
+        );
         // The link takes its orders itself; they pass through here so that the next connection can have them too.
         let (control, inner) = unbounded_channel();
         let upstream = Upstream { options: self.options.clone() };
@@ -208,35 +211,35 @@ impl Dialler {
             }
         }
     }
+}
 
-    fn client_options(&self) -> ClientOptions {
-        let options = &self.options;
-        ClientOptions {
-            options: Options {
-                system_id: self.shared.options.system_id.clone(),
-                interface_version: options.interface_version,
-                window_in: options.window_in.max(1),
-                window_out: options.window.max(1),
-                enquire_interval: options.enquire_interval,
-                enquire_timeout: options.enquire_timeout,
-                response_timeout: options.response_timeout,
-                init_timeout: options.bind_timeout,
-                // Our own enquire_links find a dead peer sooner; silence alone is no reason to leave one.
-                inactivity: Duration::ZERO,
-                ..Options::default()
-            },
-            bind: Bind {
-                mode: options.bind,
-                system_id: options.system_id.clone(),
-                password: options.password.0.clone(),
-                system_type: options.system_type.clone(),
-                interface_version: options.interface_version,
-                addr_ton: 0,
-                addr_npi: 0,
-                address_range: bytes::Bytes::new(),
-            },
-            await_outbind: None,
-        }
+/// How a session with a peer begins, as ourselves.
+pub(crate) fn client_options(ourselves: bytes::Bytes, options: &PeerOptions) -> ClientOptions {
+    ClientOptions {
+        options: Options {
+            system_id: ourselves,
+            interface_version: options.interface_version,
+            window_in: options.window_in.max(1),
+            window_out: options.window.max(1),
+            enquire_interval: options.enquire_interval,
+            enquire_timeout: options.enquire_timeout,
+            response_timeout: options.response_timeout,
+            init_timeout: options.bind_timeout,
+            // Our own enquire_links find a dead peer sooner; silence alone is no reason to leave one.
+            inactivity: Duration::ZERO,
+            ..Options::default()
+        },
+        bind: Bind {
+            mode: options.bind,
+            system_id: options.system_id.clone(),
+            password: options.password.0.clone(),
+            system_type: options.system_type.clone(),
+            interface_version: options.interface_version,
+            addr_ton: 0,
+            addr_npi: 0,
+            address_range: bytes::Bytes::new(),
+        },
+        await_outbind: None,
     }
 }
 

@@ -20,10 +20,12 @@ mod clock;
 mod lines;
 mod link;
 mod links;
+mod listener;
 mod options;
 mod outbox;
 mod outgoing;
 mod place;
+mod probe;
 mod refusal;
 mod reply;
 mod scope;
@@ -38,11 +40,12 @@ mod tls;
 mod upstream;
 
 pub use client::PeerError;
-pub use links::{Leftover, Links};
+pub use doors::ServerTls;
+pub use links::{Leftover, Links, ReadyListeners};
 pub use options::{
     AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
-    ServerTls,
 };
+pub use probe::ProbeStep;
 pub use server::ListenError;
 pub use sgip::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
 pub use shared::DoorCounts;

@@ -1,7 +1,7 @@
 use crate::accounts::Accounts;
 use crate::client::{Dialled, dial};
 use crate::lines::Lines;
-use crate::server::{Listener, listen};
+use crate::listener::{Listener, Ready, Spoken};
 use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
 use crate::shared::{DoorCounts, Doors, Shared};
 use crate::state::Records;
@@ -11,10 +11,10 @@ use crate::{
 use doors::{Core, Guard, Hub, Routing, Verifier};
 use model::PeerId;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -27,6 +27,13 @@ pub struct Links {
     gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, sgip::dial::Dialled)>>,
     sps: Mutex<HashMap<String, (Arc<SpOptions>, sgip::dial::Dialled)>>,
     ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+/// Listeners that only have to be opened; see [`Links::ready_listeners`].
+pub struct ReadyListeners {
+    ready: Vec<Ready>,
+    /// All that are wanted, those among them that stay as they are.
+    names: HashSet<String>,
 }
 
 /// What was not finished when the links were shut down.
@@ -64,6 +71,7 @@ impl Links {
             guard: Arc::new(Guard::new(options.wrong_binds)),
             verifier: Verifier::new(options.verifications)?,
             doors: Doors::default(),
+            full: AtomicBool::new(false),
             lines: Lines::new(clock::now()),
             alive: Mutex::new(Some(alive)),
             options,
@@ -93,11 +101,64 @@ impl Links {
         if self.listeners.lock().contains_key(&options.name) {
             return Err(ListenError::Twice(options.name));
         }
-        let name = options.name.clone();
-        let listener = listen(self.shared.clone(), options, alive).await?;
+        self.open(Spoken::Smpp(options), alive).await
+    }
+
+    async fn open(&self, spoken: Spoken, alive: mpsc::Sender<()>) -> Result<SocketAddr, ListenError> {
+        let listener = Ready::new(spoken, None).await?.open(&self.shared, alive, None);
         let address = listener.address;
-        self.listeners.lock().insert(name, listener);
+        self.listeners.lock().insert(listener.spoken.name().to_owned(), listener);
         Ok(address)
+    }
+
+    /// Makes everything ready for these listeners and no others: certificates are read, addresses that nobody listens on yet
+    /// are bound. Nothing has changed until they are given to [`Links::set_listeners`]; dropped, they change nothing.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on, or TLS files cannot be used.
+    pub async fn ready_listeners(
+        &self,
+        smpp: &[ListenerOptions],
+        sgip: &[SgipListenerOptions],
+    ) -> Result<ReadyListeners, ListenError> {
+        let smpp = smpp.iter().cloned().map(Spoken::Smpp);
+        let wanted: Vec<Spoken> = smpp.chain(sgip.iter().cloned().map(Spoken::Sgip)).collect();
+        let mut ready = Vec::new();
+        for spoken in &wanted {
+            let (is_open, socket) = {
+                let listeners = self.listeners.lock();
+                let named = listeners.get(spoken.name());
+                // An address may go from one listener to another; any port (0) is only ever one's own.
+                let own = named.and_then(|listener| listener.socket_on(spoken.listen()));
+                let others = listeners.values().filter(|_| spoken.listen().port() != 0);
+                let socket = own
+                    .or_else(|| others.into_iter().find_map(|listener| listener.socket_on(spoken.listen())));
+                (named.is_some_and(|listener| listener.is(spoken)), socket)
+            };
+            if !is_open {
+                ready.push(Ready::new(spoken.clone(), socket).await?);
+            }
+        }
+        Ok(ReadyListeners { ready, names: wanted.iter().map(|one| one.name().to_owned()).collect() })
+    }
+
+    /// Opens listeners that are new, exchanges those that have changed, whose connections stay, and closes those that are not
+    /// wanted any more, whose connections are unbound. The rest is not touched.
+    pub fn set_listeners(&self, ready: ReadyListeners) {
+        let Some(alive) = self.shared.alive.lock().clone() else { return };
+        let mut listeners = self.listeners.lock();
+        for one in ready.ready {
+            let name = one.name().to_owned();
+            let before = listeners.remove(&name);
+            listeners.insert(name, one.open(&self.shared, alive.clone(), before));
+        }
+        listeners.retain(|name, listener| {
+            let wanted = ready.names.contains(name);
+            if !wanted {
+                listener.stop(clock::now() + LEAVE);
+            }
+            wanted
+        });
     }
 
     /// Closes a listener and unbinds its connections. Says whether there was one.
@@ -163,11 +224,7 @@ impl Links {
         if self.listeners.lock().contains_key(&options.name) {
             return Err(ListenError::Twice(options.name));
         }
-        let name = options.name.clone();
-        let listener = sgip::listen::listen(self.shared.clone(), options, alive).await?;
-        let address = listener.address;
-        self.listeners.lock().insert(name, listener);
-        Ok(address)
+        self.open(Spoken::Sgip(options), alive).await
     }
 
     /// Dials a gateway and lets it log in, or changes the one of that name. Nothing happens when nothing has changed.
@@ -223,10 +280,33 @@ impl Links {
         true
     }
 
+    /// The options of an account of that name, as they are now.
+    #[must_use]
+    pub fn account_options(&self, name: &str) -> Option<Arc<AccountOptions>> {
+        self.shared.accounts.named(name)
+    }
+
+    pub(crate) fn peer_options(&self, name: &str) -> Option<Arc<PeerOptions>> {
+        self.peers.lock().get(name).map(|peer| peer.options.clone())
+    }
+
+    pub(crate) fn gateway_options(&self, name: &str) -> Option<Arc<GatewayOptions>> {
+        self.gateways.lock().get(name).map(|(options, _)| options.clone())
+    }
+
+    pub(crate) fn system_id(&self) -> bytes::Bytes {
+        self.shared.options.system_id.clone()
+    }
+
     /// Every link: those of accounts that are bound, and those of peers in whatever phase.
     #[must_use]
     pub fn states(&self) -> Vec<LinkState> {
         self.shared.records.show()
+    }
+
+    /// Refuses new binds and logins, or lets them in again. Sessions that are there stay, and peers are dialled as ever.
+    pub fn refuse_binds(&self, refuse: bool) {
+        self.shared.full.store(refuse, Relaxed);
     }
 
     /// What happened at the listeners so far.

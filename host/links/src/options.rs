@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use doors::{Network, SourceRules};
+use doors::{Network, ServerTls, SourceRules};
 use model::{ErrorClass, PeerId};
 use smpp::BindMode;
 use smpp::message_id::MessageIdForm;
@@ -95,17 +95,6 @@ impl ListenerOptions {
             tls: None,
         }
     }
-}
-
-/// The files of a TLS listener, PEM.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerTls {
-    /// The certificate chain, ours first.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// Authorities whose client certificates are demanded; no client certificate is asked for without it.
-    pub client_ca: Option<PathBuf>,
 }
 
 /// How a peer is spoken to over TLS.

@@ -2,6 +2,7 @@
 
 use crate::accounts::Control;
 use crate::link::{Judge, Judgement, Link};
+use crate::listener::{Admit, Watched};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
@@ -13,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
@@ -47,72 +48,31 @@ pub enum ListenError {
     ShuttingDown,
 }
 
-/// An open listener.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    pub(crate) address: SocketAddr,
-    orders: watch::Sender<Option<Instant>>,
-}
-
-impl Listener {
-    pub(crate) fn new(address: SocketAddr, orders: watch::Sender<Option<Instant>>) -> Self {
-        Self { address, orders }
-    }
-
-    /// Stops listening; its connections take leave until then.
-    pub(crate) fn stop(&self, until: Instant) {
-        self.orders.send_replace(Some(until));
-    }
-}
-
 struct Doorman {
     shared: Arc<Shared>,
     options: ListenerOptions,
     acceptor: Option<TlsAcceptor>,
-    open: AtomicUsize,
+    open: Arc<AtomicUsize>,
     orders: watch::Receiver<Option<Instant>>,
 }
 
-/// Opens a listener; it accepts from here on.
-pub(crate) async fn listen(
-    shared: Arc<Shared>,
-    options: ListenerOptions,
-    alive: mpsc::Sender<()>,
-) -> Result<Listener, ListenError> {
-    let acceptor = match &options.tls {
-        Some(files) => Some(
-            tls::acceptor(files).map_err(|reason| ListenError::Tls { name: options.name.clone(), reason })?,
-        ),
-        None => None,
-    };
-    let failed = |reason| ListenError::Socket { name: options.name.clone(), address: options.listen, reason };
-    let socket = TcpListener::bind(options.listen).await.map_err(failed)?;
-    let address = socket.local_addr().map_err(failed)?;
-    let (orders, receiver) = watch::channel(None);
-    tracing::info!(listener = %options.name, %address, tls = acceptor.is_some(), "listening");
-    let doorman =
-        Arc::new(Doorman { shared, options, acceptor, open: AtomicUsize::new(0), orders: receiver });
-    tokio::spawn(accept(doorman, socket, alive));
-    Ok(Listener { address, orders })
+/// The TLS side of a listener.
+pub(crate) fn acceptor(options: &ListenerOptions) -> Result<Option<TlsAcceptor>, ListenError> {
+    let Some(files) = &options.tls else { return Ok(None) };
+    let acceptor = tls::acceptor(files);
+    acceptor.map(Some).map_err(|reason| ListenError::Tls { name: options.name.clone(), reason })
 }
 
-async fn accept(doorman: Arc<Doorman>, socket: TcpListener, alive: mpsc::Sender<()>) {
-    let mut orders = doorman.orders.clone();
-    loop {
-        let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
-            _ = orders.changed() => break,
-        };
-        match accepted {
-            Ok((stream, remote)) => doorman.clone().admit(stream, remote, &alive),
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
-                tracing::error!(listener = %doorman.options.name, %error, "cannot accept connections");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    tracing::info!(listener = %doorman.options.name, "no longer listening");
+/// Who admits the connections of an SMPP listener.
+pub(crate) fn doorman(
+    shared: Arc<Shared>,
+    options: ListenerOptions,
+    acceptor: Option<TlsAcceptor>,
+    watched: Watched,
+) -> Admit {
+    let Watched { open, orders } = watched;
+    let doorman = Arc::new(Doorman { shared, options, acceptor, open, orders });
+    Box::new(move |stream, remote, alive| doorman.clone().admit(stream, remote, alive))
 }
 
 /// One of a listener's connections; counted down even when its task dies.
@@ -283,6 +243,9 @@ impl Doorman {
         let options = account.options();
         if !options.networks.is_empty() && !options.networks.iter().any(|net| net.contains(remote.ip())) {
             return refuse(Status::RBINDFAIL, "the account may not bind from this address");
+        }
+        if shared.full.load(Relaxed) {
+            return refuse(Status::RBINDFAIL, "nobody new is let in while the appliance drains");
         }
         if !options.bind.allow(bind.mode) {
             return refuse(Status::RBINDFAIL, "the account may not bind in this mode");

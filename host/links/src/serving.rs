@@ -252,7 +252,11 @@ impl Serving {
                 None => (Status::RSYSERR, Response::Empty),
             },
             // No ESME asks for it.
-            Answer::Ledger(_) | Answer::Pool(_) | Answer::Pools(_) => (Status::RSYSERR, Response::Empty),
+            Answer::Ledger(_)
+            | Answer::Pool(_)
+            | Answer::Pools(_)
+            | Answer::Order(_)
+            | Answer::OrderRefused(_) => (Status::RSYSERR, Response::Empty),
         };
         scope.respond(asked.command(), sequence, status, &response);
     }

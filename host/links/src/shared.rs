@@ -4,7 +4,7 @@ use crate::lines::Lines;
 use crate::state::Records;
 use doors::{Core, Guard, Hub, Routing, Verifier};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use tokio::sync::mpsc;
 
 /// What all links of the appliance share.
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) guard: Arc<Guard>,
     pub(crate) verifier: Verifier,
     pub(crate) doors: Doors,
+    /// Nobody new is let in.
+    pub(crate) full: AtomicBool,
     /// Bounds what strangers can write into the log.
     pub(crate) lines: Lines,
     /// Held by every task; all of them have ended when the other end says so.

@@ -16,14 +16,7 @@ static UNROUTED: LazyLock<Arc<DecidedBy>> =
     LazyLock::new(|| Arc::new(DecidedBy { plugin: String::new(), version: String::new() }));
 
 pub(crate) fn unrouted() -> Routed {
-    Routed {
-        verdict: Verdict::Reject(RejectReason::NoRoute),
-        by: UNROUTED.clone(),
-        note: None,
-        sender: None,
-        quote: None,
-        seen: None,
-    }
+    Routed::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone())
 }
 
 /// The bits of esm_class that go with the message: its type (5-2) and reply path (7). The mode (1-0) is about this hop,

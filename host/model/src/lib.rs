@@ -10,6 +10,7 @@ mod directory;
 mod id;
 mod message;
 mod money;
+mod order;
 mod outcome;
 mod pool;
 mod pool_operation;
@@ -28,6 +29,7 @@ pub use directory::{Directory, DirectoryFull};
 pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};
 pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
 pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
+pub use order::{Deed, Order, OrderId, OrderKind, OrderState, Scope};
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
 pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{

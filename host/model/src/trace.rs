@@ -1,4 +1,4 @@
-use crate::{DecidedBy, Hook, Imsi, PeerId, PeerMessageId, PoolName, PoolNumber, Timestamp};
+use crate::{DecidedBy, Deed, Hook, Imsi, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -126,6 +126,17 @@ pub enum StepKind {
     Refunded {
         /// Millionths of the house's currency.
         amount: u64,
+    },
+    /// An admin has done something with it.
+    ByHand {
+        /// What.
+        deed: Deed,
+        /// Who.
+        by: Arc<str>,
+        /// By an order about many, where it was.
+        order: Option<OrderId>,
+        /// Where it goes now, where that has changed.
+        peer: Option<PeerId>,
     },
 }
 

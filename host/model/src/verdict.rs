@@ -1,7 +1,7 @@
-use crate::{Address, Imsi, PeerId, Quote, SenderWish, Timestamp};
+use crate::{Address, Imsi, MessageId, PeerId, Quote, SenderWish, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Why a message was refused by a routing decision.
@@ -185,13 +185,16 @@ pub struct Routed {
     /// What the host answered while the router decided, as `hooks` writes it down; `None` when the router asked nothing
     /// that could be answered otherwise another time. With it a replay sees what the decision saw.
     pub seen: Option<Box<[u8]>>,
+    /// Where the message's id is to be put once it has one: a plugin failed at it, and who looks into that wants to find it.
+    /// Not kept with the message.
+    pub faulted: Option<Arc<OnceLock<MessageId>>>,
 }
 
 impl Routed {
     /// A verdict without note, wish for a sender, price or anything seen.
     #[must_use]
     pub fn new(verdict: Verdict, by: Arc<DecidedBy>) -> Self {
-        Self { verdict, by, note: None, sender: None, quote: None, seen: None }
+        Self { verdict, by, note: None, sender: None, quote: None, seen: None, faulted: None }
     }
 
     /// The same with a note.

@@ -57,14 +57,7 @@ pub(crate) fn message(
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: wall + options.validity,
-        routed: Routed {
-            verdict: Verdict::Reject(RejectReason::NoRoute),
-            by: UNROUTED.clone(),
-            note: None,
-            sender: None,
-            quote: None,
-            seen: None,
-        },
+        routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
     })
 }
 

@@ -43,6 +43,7 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         },
     })
 }

@@ -4,16 +4,17 @@ use crate::cursor::{Cursor, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
-    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState,
-    ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, Charge, DecidedBy, Deed, Final, FinalState, Hook, Imsi, Kind, Leg, Message,
+    MessageId, NoSender, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote,
+    ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text,
+    Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 4;
+pub const FORMAT: u8 = 5;
 
 /// Whether a record of this format can be read.
 pub(crate) fn is_known(format: u8) -> bool {
@@ -38,7 +39,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (4; 1 to 3 are read too, and 3 is the same without wishes)
+/// * 1: format (5; 1 to 4 are read too; 4 is the same, and 3 without wishes)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -176,6 +177,39 @@ pub(crate) fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>
     cursor.take(4 + 5 + 8 + 8 + scheduled)?;
     let (source, destination) = (cursor.address()?, cursor.address()?);
     Ok((flags & 1 == 0).then_some((source, destination)))
+}
+
+/// What can be told of a message's record by a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glance {
+    /// A receipt of ours, not a message of a submitter.
+    pub own_receipt: bool,
+    /// Who submitted it.
+    pub origin: PeerId,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// Its sender.
+    pub source: Address,
+    /// Its addressee.
+    pub destination: Address,
+}
+
+/// Looks at the beginning of a message's record.
+///
+/// # Errors
+/// When the octets are no such record.
+pub fn glance(octets: &[u8]) -> Result<Glance, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    if !is_known(cursor.u8()?) {
+        return Err(cursor.damaged("an unknown format"));
+    }
+    let flags = cursor.u8()?;
+    let origin = PeerId(cursor.u32()?);
+    cursor.take(5)?;
+    let accepted_at = Timestamp(cursor.u64()?);
+    cursor.take(if flags & 1 << 4 != 0 { 16 } else { 8 })?;
+    let (source, destination) = (cursor.address()?, cursor.address()?);
+    Ok(Glance { own_receipt: flags & 1 != 0, origin, accepted_at, source, destination })
 }
 
 fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {
@@ -345,7 +379,7 @@ impl Decoder {
             accepted_at,
             scheduled,
             expires_at,
-            routed: Routed { verdict, by, note, sender, quote, seen },
+            routed: Routed { verdict, by, note, sender, quote, seen, faulted: None },
         };
         Ok((message, cursor.at()))
     }
@@ -377,7 +411,8 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
 /// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1 hook,
 /// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
 /// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI),
-/// 23 sender taken (pool: 2 length, UTF-8; 8 number), 24 no sender (pool); 0 is accepted.
+/// 23 sender taken (pool: 2 length, UTF-8; 8 number), 24 no sender (pool), 25 by hand (1 deed, 4 order or 0, 4 peer or
+/// `u32::MAX`, who: 2 length, UTF-8; from format 5 on); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -465,6 +500,12 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.push(24);
                 put_text(out, pool.as_str());
             }
+            StepKind::ByHand { deed, by, order, peer } => {
+                out.extend_from_slice(&[25, *deed as u8]);
+                out.extend_from_slice(&order.map_or(0, |order| order.0).to_le_bytes());
+                out.extend_from_slice(&peer.map_or(u32::MAX, |peer| peer.0).to_le_bytes());
+                put_text(out, by);
+            }
         }
     }
 }
@@ -511,6 +552,17 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
                 StepKind::SenderTaken { pool, number }
             }
             24 => StepKind::NoSender { pool: pool_name(cursor)? },
+            25 => {
+                let deed = cursor.u8()?;
+                let deed = Deed::from_octet(deed).ok_or_else(|| cursor.damaged("unknown deed"))?;
+                let (order, peer) = (cursor.u32()?, cursor.u32()?);
+                StepKind::ByHand {
+                    deed,
+                    order: (order != 0).then_some(OrderId(order)),
+                    peer: (peer != u32::MAX).then_some(PeerId(peer)),
+                    by: cursor.text()?.into(),
+                }
+            }
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });
@@ -519,7 +571,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (4; 1 to 3 are read too, and 3 is the same)
+/// * 1: format (5; 1 to 4 are read too, and 3 and 4 are the same without the later steps)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -584,7 +636,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (4; 1 to 3 are read too, and 3 is the same); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (5; 1 to 4 are read too, and 3 and 4 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {

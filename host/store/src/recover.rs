@@ -2,9 +2,9 @@ use crate::cursor::Cursor;
 use crate::record::{self, Decoder};
 use crate::store::{
     HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
-    PARKED, PROGRESS, SETTLEMENTS, damaged,
+    ORDERS, PARKED, PROGRESS, SETTLEMENTS, damaged,
 };
-use crate::{Store, StoreError, ledger, money, pool_tables};
+use crate::{Store, StoreError, ledger, money, orders, pool_tables};
 use engine::{Consent, Handed, Recovered, Remembered};
 use model::{AddressBytes, MessageId};
 use redb::{ReadableDatabase, ReadableTable};
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Hands over what is written down beside messages: submission keys, parked receipts and settlements by growing
-    /// number, the subscribers' stops, ledger accounts and what was done to them. The engine wants it before the messages.
+    /// number, the subscribers' stops, admins' orders, ledger accounts and what was done to them. The engine wants it before the messages.
     ///
     /// # Errors
     /// When the disk fails or a record is damaged.
@@ -102,6 +102,12 @@ impl Store {
                 sender: AddressBytes::from_slice(sender),
                 subscriber: AddressBytes::from_slice(subscriber),
             }));
+        }
+        for row in transaction.open_table(ORDERS)?.iter()? {
+            let (id, value) = row?;
+            let id = id.value();
+            let order = orders::decode_order(id, value.value()).map_err(damaged("orders", u64::from(id)))?;
+            each(Remembered::Order(order));
         }
         recover_money(&transaction, &mut each)?;
         pool_tables::recover(&transaction, each)

@@ -1,6 +1,6 @@
 use crate::cursor::put_short;
 use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError, ledger, money, pool_tables};
+use crate::{RecordError, StoreError, ledger, money, orders, pool_tables};
 use engine::{Batch, OperationRecord, Progress};
 use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
 pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
-const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
+pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Serial number → submission key and what was answered under it; see `ledger`.
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
@@ -23,11 +23,14 @@ pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new
 /// Serial number → what was done to a ledger account; see `money`. Kept for ever.
 pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
 /// Account, serial number → nothing: finds an account's operations.
-const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> = TableDefinition::new("ledger_operations_of");
+pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
+    TableDefinition::new("ledger_operations_of");
 /// Serial number → end of a charge that the biller has not been told of; see `money`.
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
+/// Number → an admin's order about waiting messages; see `orders`.
+pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
 /// Peer number → name. Never changed once written.
-const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 
 /// The file's format: the newest record format in it.
 const META_FORMAT: &str = "format";
@@ -137,6 +140,7 @@ impl Store {
             transaction.open_table(OPERATIONS)?;
             transaction.open_table(OPERATIONS_OF)?;
             transaction.open_table(SETTLEMENTS)?;
+            transaction.open_table(ORDERS)?;
             transaction.open_table(pool_tables::POOLS)?;
             transaction.open_table(pool_tables::NUMBERS)?;
             transaction.open_table(pool_tables::JOURNAL)?;
@@ -151,7 +155,7 @@ impl Store {
         &self.path
     }
 
-    fn begin(&self) -> Result<redb::WriteTransaction, StoreError> {
+    pub(crate) fn begin(&self) -> Result<redb::WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
         transaction.set_two_phase_commit(true);
@@ -511,6 +515,19 @@ fn side_tables(
             rows += 1;
         }
     }
+    if !(batch.orders.is_empty() && batch.orders_done.is_empty()) {
+        let mut table = transaction.open_table(ORDERS)?;
+        for order in &batch.orders {
+            buffer.clear();
+            orders::encode_order(buffer, order);
+            table.insert(order.id.0, buffer.as_slice())?;
+            rows += 1;
+        }
+        for id in &batch.orders_done {
+            table.remove(id.0)?;
+            rows += 1;
+        }
+    }
     if !batch.archived.is_empty() {
         let mut finished = transaction.open_table(FINISHED)?;
         for id in &batch.archived {
@@ -597,11 +614,29 @@ pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> S
     move |source| StoreError::Record { table, id, source }
 }
 
-fn decode_finished(decoder: &mut Decoder, id: MessageId, octets: &[u8]) -> Result<Found, StoreError> {
+pub(crate) fn decode_finished(
+    decoder: &mut Decoder,
+    id: MessageId,
+    octets: &[u8],
+) -> Result<Found, StoreError> {
     let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
     let ended =
         record::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
     Ok(Found::Finished(message, ended))
+}
+
+/// Whether another process has a store open.
+///
+/// # Errors
+/// When the file cannot be opened, or the system does not tell.
+pub fn is_in_use(path: &Path) -> std::io::Result<bool> {
+    // redb holds such a lock on what it has open; ours goes with the file.
+    let file = std::fs::File::open(path)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(false),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Free octets on the disk that holds `path`, for an ordinary user.

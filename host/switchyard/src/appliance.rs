@@ -1,20 +1,25 @@
 //! The appliance as the admin's API sees it.
 
 use crate::archiving::History;
-use crate::core_loop::{self, CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
+use crate::backup::Backups;
+use crate::configuring::Configuring;
+use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
+use crate::drain::Draining;
+use crate::logging::Logging;
 use crate::pools::PoolDesk;
 use crate::replays::Replays;
 use crate::routing::HouseRouting;
+use crate::testing::Trials;
 use admin::metrics::{self, Page};
 use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
 use doors::Routing;
-use engine::{Answer, Before, Brake, Doing, Event, MessageStatus, Progress};
+use engine::{Before, Brake, Doing, MessageStatus, Progress};
 use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
-    Address, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
-    ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
+    Address, Deed, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
+    ReceiptRequest, ReceiptState, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -29,8 +34,18 @@ pub(crate) struct Switchyard {
     pub(crate) name: String,
     pub(crate) started: Instant,
     pub(crate) ready: AtomicBool,
+    pub(crate) stopping: AtomicBool,
+    /// Who has it drained, where somebody has.
+    pub(crate) draining: Mutex<Option<Draining>>,
+    pub(crate) logging: Arc<Logging>,
+    pub(crate) backups: Backups,
+    pub(crate) trials: Trials,
+    /// Who changes the machine, where it is the appliance image.
+    pub(crate) operator: Option<admin::Operator>,
     pub(crate) core: CoreHandle,
     pub(crate) store: Arc<Store>,
+    /// Users, tokens, the audit log.
+    pub(crate) access: Arc<access::Access>,
     pub(crate) links: Arc<Links>,
     pub(crate) routing: Arc<HouseRouting>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
@@ -47,8 +62,16 @@ pub(crate) struct Switchyard {
     pub(crate) pools: Arc<PoolDesk>,
     /// The door of Redis clients.
     pub(crate) redis: Option<Arc<::pools::Door>>,
+    /// What is configured, and how that is changed.
+    pub(crate) configuring: Arc<Configuring>,
     /// Taken while the engine is told who is bound.
     pub(crate) binding: Mutex<()>,
+}
+
+impl admin::Machine for Switchyard {
+    fn operator(&self) -> Option<admin::Operator> {
+        self.operator.clone()
+    }
 }
 
 pub(crate) fn gone() -> Problem {
@@ -56,7 +79,7 @@ pub(crate) fn gone() -> Problem {
 }
 
 /// A brake in words; moments of the engine's clock as wall-clock time.
-fn brake_words(brake: Brake, now: Now) -> String {
+pub(crate) fn brake_words(brake: Brake, now: Now) -> String {
     match brake {
         Brake::Idle => "idle".to_owned(),
         Brake::Window => "peer window: as many messages are unanswered as the peer's links allow".to_owned(),
@@ -67,6 +90,9 @@ fn brake_words(brake: Brake, now: Now) -> String {
         Brake::Subscribers => "all that waits is behind other messages to the same subscribers".to_owned(),
         Brake::NotConfigured => "the peer is not in the configuration".to_owned(),
         Brake::Draining => "shutting down".to_owned(),
+        Brake::Suspended { order } => format!("suspended by order {order}"),
+        Brake::Held => "what waits is held back by orders".to_owned(),
+        Brake::Rebound => "messages go to another peer by an order, and it has no room now".to_owned(),
     }
 }
 
@@ -173,6 +199,24 @@ impl Switchyard {
             StepKind::NoSender { pool } => format!("no number of pool {pool} was to be had for its sender"),
             StepKind::Charged { amount } => format!("charged {amount}"),
             StepKind::Refunded { amount } => format!("given back {amount}"),
+            StepKind::ByHand { deed, by, order, peer } => {
+                let mut words = match deed {
+                    Deed::Resumed => "held back until now, and let go".to_owned(),
+                    Deed::Rebound => match peer {
+                        Some(peer) => format!("sent another way, to {}", self.name_of(*peer)),
+                        None => "sent another way".to_owned(),
+                    },
+                    Deed::Cancelled => "cancelled".to_owned(),
+                    Deed::SentAgain => "its doubt settled: to be sent again".to_owned(),
+                    Deed::GivenUp => "its doubt settled: given up".to_owned(),
+                    Deed::Retried => "to be tried at once".to_owned(),
+                };
+                words.push_str(&format!(", by {by}"));
+                if let Some(order) = order {
+                    words.push_str(&format!(" (order {order})"));
+                }
+                words
+            }
         }
     }
 
@@ -273,7 +317,7 @@ impl Switchyard {
                 format!(
                     "waits its turn for {peer}, in a queue of {}; {}",
                     status.queue_length,
-                    brake_words(status.brake, now)
+                    self.brake_of_message(&status, now)
                 ),
             ),
             Doing::Aside => {
@@ -292,6 +336,10 @@ impl Switchyard {
                     ),
                 };
                 ("queued", format!("waits its turn for {peer}, {why}"))
+            }
+            Doing::Suspended => {
+                let order = status.order.map_or(String::new(), |order| self.order_words(order));
+                ("suspended", format!("its turn for {peer} came, and it is held back{order}"))
             }
             Doing::Submitted => {
                 ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
@@ -389,7 +437,7 @@ impl Switchyard {
         })
     }
 
-    fn parse_id(id: &str) -> Result<MessageId, Problem> {
+    pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
         id.parse()
             .map_err(|error: model::ParseMessageIdError| Problem::new(Kind::BadRequest, error.to_string()))
     }
@@ -423,6 +471,7 @@ impl Switchyard {
             let name = self.name_of(peer.peer);
             for (doing, count) in [
                 ("queued", peer.queued),
+                ("suspended", peer.suspended),
                 ("deferred", peer.deferred),
                 ("resolving", peer.resolving),
                 ("in-flight", peer.in_flight),
@@ -433,16 +482,13 @@ impl Switchyard {
             }
             page.put(&metrics::PARKED, &[&name], peer.parked as f64);
         }
+        self.write_order_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
     }
 }
 
 impl Appliance for Switchyard {
-    fn ready(&self) -> bool {
-        self.ready.load(Relaxed)
-    }
-
     fn status(&self) -> Result<view::Status, Problem> {
         let (live, totals) =
             self.core.look(|engine, _| (engine.live(), engine.totals().clone())).ok_or_else(gone)?;
@@ -482,13 +528,15 @@ impl Appliance for Switchyard {
     }
 
     fn queues(&self) -> Result<Vec<view::Queue>, Problem> {
-        let (peers, now) = self.core.look(|engine, now| (engine.peers(), now)).ok_or_else(gone)?;
+        let look = |engine: &engine::Engine, now| (engine.peers(), engine.orders(), now);
+        let (peers, orders, now) = self.core.look(look).ok_or_else(gone)?;
         let shown = peers.into_iter().map(|peer| view::Queue {
             peer: self.name_of(peer.peer),
             configured: peer.configured,
             queued: peer.queued,
             deferred: peer.deferred,
             aside: peer.aside,
+            suspended: peer.suspended,
             parked: peer.parked,
             resolving: peer.resolving,
             in_flight: peer.in_flight,
@@ -496,7 +544,7 @@ impl Appliance for Switchyard {
             awaiting_receipt: peer.awaiting_receipt,
             oldest: peer.oldest.map(|at| at.0),
             links: peer.links.len(),
-            brake: brake_words(peer.brake, now),
+            brake: self.brake_with_orders(&peer, &orders, now),
         });
         Ok(shown.collect())
     }
@@ -560,20 +608,6 @@ impl Appliance for Switchyard {
         }
     }
 
-    fn settle(&self, id: &str, again: bool) -> Result<(), Problem> {
-        let id = Self::parse_id(id)?;
-        let asked = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::Settle { id, again, reply });
-        tracing::info!(id = id.0, again, "uncertain message settled by an admin");
-        match asked {
-            Some(Answer::Done) => Ok(()),
-            Some(Answer::Refused(Refusal::WrongState)) => {
-                Err(Problem::new(Kind::Conflict, format!("message {id} is not uncertain")))
-            }
-            Some(_) => Err(Problem::new(Kind::NotFound, format!("message {id} does not wait here"))),
-            None => Err(gone()),
-        }
-    }
-
     fn explain(&self, asked: view::Hypothetical) -> Result<view::Explanation, Problem> {
         let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
             Problem::new(Kind::NotFound, format!("{:?} is no account and no peer", asked.origin))
@@ -611,6 +645,7 @@ impl Appliance for Switchyard {
                 sender: None,
                 quote: None,
                 seen: None,
+                faulted: None,
             },
         };
         let mut steps = vec![format!("origin: {}", asked.origin)];
@@ -670,6 +705,10 @@ impl Appliance for Switchyard {
         }
         if self.core.counts.disk_low.load(Relaxed) {
             steps.push("the disk is nearly full".to_owned());
+            answer = "refused: queue full".to_owned();
+        }
+        if let Some(draining) = &*self.draining.lock() {
+            steps.push(format!("the appliance drains, by the word of {}", draining.by));
             answer = "refused: queue full".to_owned();
         }
         Ok(view::Explanation { steps, answer })

@@ -9,7 +9,6 @@ use model::{
     Address, DecidedBy, Directory, Final, FinalState, Kind, Message, MessageId, PeerId, PeerMessageId,
     Priority, ReceiptRequest, ReceiptState, RejectReason, Routed, Text, Timestamp, Verdict,
 };
-use std::collections::HashSet;
 use std::sync::Arc;
 use store::Store;
 use tokio::runtime::Handle;
@@ -20,7 +19,7 @@ pub(crate) struct Finished {
     pub(crate) hub: Arc<Hub>,
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    pub(crate) accounts: HashSet<PeerId>,
+    pub(crate) parties: Arc<ArcSwap<crate::routing::Parties>>,
 }
 
 impl Parties for Finished {
@@ -29,7 +28,7 @@ impl Parties for Finished {
     }
 
     fn is_account(&self, id: PeerId) -> bool {
-        self.accounts.contains(&id)
+        self.parties.load().is_account(id)
     }
 }
 
@@ -170,6 +169,7 @@ impl History {
                 sender: None,
                 quote: None,
                 seen: None,
+                faulted: None,
             },
         };
         let ended = Final {

@@ -5,6 +5,7 @@
 
 use crate::archiving::{History, receipt_state};
 use crate::questions::Questions;
+use crate::telemetry::{self, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub, PoolFeed};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
@@ -38,6 +39,11 @@ impl Clock {
     pub(crate) fn now(self) -> Now {
         Now { wall: wall(), mono: Moment(3_600_000 + millis(self.0.elapsed())) }
     }
+
+    /// Microseconds since the start, and one.
+    fn micros(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
+    }
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -65,6 +71,10 @@ pub(crate) struct LoopCounts {
     pub(crate) times: [AtomicU64; 11],
     pub(crate) sizes: [AtomicU64; 11],
     pub(crate) loads: AtomicU64,
+    /// When the commit that is under way began, in microseconds of [`CoreHandle::clock`] and never 0; 0 when there is none.
+    pub(crate) commit_begun: AtomicU64,
+    /// The same for the whole batch: from its taking over until its commands have left.
+    batch_begun: AtomicU64,
     pub(crate) disk_low: AtomicBool,
     pub(crate) disk_free: AtomicU64,
 }
@@ -103,10 +113,54 @@ impl CoreHandle {
         answered.recv().ok()
     }
 
+    /// The same, for who does not wait for ever.
+    pub(crate) fn look_within<T: Send + 'static>(
+        &self,
+        time: Duration,
+        look: impl FnOnce(&Engine, Now) -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let (answer, answered) = bounded(1);
+        let look: Look = Box::new(move |engine, now| {
+            let _ = answer.send(look(engine, now));
+        });
+        self.input.send(Input::Look(look)).map_err(|_| Unanswered::Ended)?;
+        answered.recv_timeout(time).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Unanswered::Late,
+            RecvTimeoutError::Disconnected => Unanswered::Ended,
+        })
+    }
+
+    /// How long the commit that is under way has taken so far; nothing where there is none.
+    pub(crate) fn committing_for(&self) -> Option<Duration> {
+        self.since(&self.counts.commit_begun)
+    }
+
+    /// How long the batch that is being written, and whose commands are handed on, has taken so far; nothing where there is
+    /// none.
+    pub(crate) fn writing_for(&self) -> Option<Duration> {
+        self.since(&self.counts.batch_begun)
+    }
+
+    fn since(&self, begun: &AtomicU64) -> Option<Duration> {
+        match begun.load(Relaxed) {
+            0 => None,
+            begun => Some(Duration::from_micros(self.clock.micros().saturating_sub(begun))),
+        }
+    }
+
     /// Ends the loop once everything that was pushed before is applied and written.
     pub(crate) fn stop(&self) {
         let _ = self.input.send(Input::Stop);
     }
+}
+
+/// Why a look at the engine gave nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// Not in the time that was given.
+    Late,
+    /// The loop has ended.
+    Ended,
 }
 
 /// The threads of the core; [`CoreThreads::join`] waits for them.
@@ -140,6 +194,8 @@ pub(crate) fn seed() -> (CoreSeed, CoreHandle) {
 pub(crate) struct Onlookers {
     pub(crate) watch: Arc<Watch>,
     pub(crate) pools: Arc<PoolFeed>,
+    /// Traces, where they are wanted.
+    pub(crate) telemetry: Option<Telemetry>,
 }
 
 /// Starts the core. `first` is what recovery wants written.
@@ -164,6 +220,7 @@ pub(crate) fn start(
         onlookers,
         input: handle.input.clone(),
         counts: handle.counts.clone(),
+        clock: handle.clock,
     };
     let clock = handle.clock;
     let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
@@ -247,14 +304,19 @@ struct Committer {
     onlookers: Onlookers,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
+    clock: Clock,
 }
 
 impl Committer {
     fn run(self, batches: &Receiver<Output>) {
         for Output { batch, commands } in batches {
+            self.counts.batch_begun.store(self.clock.micros(), Relaxed);
             if !batch.is_empty() {
                 let begun = Instant::now();
-                match self.store.commit(&batch) {
+                self.counts.commit_begun.store(self.clock.micros(), Relaxed);
+                let committed = self.store.commit(&batch);
+                self.counts.commit_begun.store(0, Relaxed);
+                match committed {
                     Ok(done) => {
                         let taken = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                         self.counts.commits.fetch_add(1, Relaxed);
@@ -269,12 +331,18 @@ impl Committer {
                 // Before anybody is told: who was told finds what was told.
                 self.onlookers.watch.observe(&batch);
                 self.onlookers.pools.observe(&batch.pools);
+                if let Some(telemetry) = &self.onlookers.telemetry {
+                    let ended = wall();
+                    let begun = Timestamp(ended.0.saturating_sub(millis(begun.elapsed())));
+                    telemetry.observe(&batch, telemetry::Commit { begun, ended });
+                }
             }
             for other in self.hub.dispatch(commands) {
                 if let Some(other) = self.questions.take(other) {
                     let _ = self.reads.send(other);
                 }
             }
+            self.counts.batch_begun.store(0, Relaxed);
             let _ = self.input.send(Input::Committed);
         }
     }
@@ -352,6 +420,31 @@ impl Reader {
             }
         }
     }
+}
+
+/// Many requests of ours at once; their answers in no order.
+pub(crate) fn ask_all(
+    core: &CoreHandle,
+    hub: &Hub,
+    events: impl IntoIterator<Item = impl FnOnce(ReplyTo) -> Event>,
+) -> Option<Vec<Answer>> {
+    let (link, mut door) = hub.add();
+    let events: Vec<Event> = (0..).zip(events).map(|(token, event)| event(ReplyTo { link, token })).collect();
+    let count = events.len();
+    core.push(events);
+    let mut answers = Vec::with_capacity(count);
+    while answers.len() < count {
+        let Some(deliveries) = door.blocking_recv() else {
+            hub.remove(link);
+            return None;
+        };
+        answers.extend(deliveries.into_iter().filter_map(|delivery| match delivery {
+            Delivery::Answer { answer, .. } => Some(answer),
+            _ => None,
+        }));
+    }
+    hub.remove(link);
+    Some(answers)
 }
 
 /// A request of ours to the engine that wants an answer: an admin's, for instance.

@@ -7,7 +7,6 @@ use admin::{Kind, Problem};
 use engine::{Answer, Event, LedgerAnswer, OperationRecord};
 use model::{Balance, LedgerChange, LedgerOperation};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 
 /// Octets of an actor's name and of a reason, at most.
 const ACTOR: usize = 64;
@@ -133,22 +132,9 @@ impl admin::Ledger for Switchyard {
         Ok(value)
     }
 
-    fn operations(&self, account: &str, query: &HashMap<String, String>) -> Result<Value, Problem> {
-        let number = |name: &str| match query.get(name) {
-            None => Ok(None),
-            Some(text) => text
-                .parse::<u64>()
-                .map(Some)
-                .map_err(|_| bad(format!("{name}: is {text:?}, and must be a number"))),
-        };
-        if let Some(unknown) = query.keys().find(|name| !["limit", "before"].contains(&name.as_str())) {
-            return Err(bad(format!("{unknown}: is unknown; there are limit, before")));
-        }
-        let most = number("limit")?.unwrap_or(100).clamp(1, 1_000) as usize;
-        let found = self
-            .store
-            .operations(account, number("before")?, most)
-            .map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+    fn operations(&self, account: &str, most: usize, before: Option<u64>) -> Result<Value, Problem> {
+        let found = self.store.operations(account, before, most);
+        let found = found.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
         Ok(found.iter().map(operation_shown).collect())
     }
 }

@@ -1,23 +1,36 @@
-//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `pool`, `plugin`.
+//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`, and the admin's commands.
 
 mod appliance;
 mod archiving;
+mod backup;
 mod config;
+mod configuring;
 mod core_loop;
+mod drain;
+mod facts;
 mod gsm;
 mod ledger;
+mod logging;
+mod manifest;
+mod memory;
+mod messages;
+mod operation;
 mod opt_out;
+mod orders;
 mod plugins;
 mod pools;
 mod questions;
 mod reading;
 mod records;
 mod replays;
+mod restore;
 mod routing;
 mod serve;
+mod supervision;
+mod telemetry;
+mod testing;
 
-use clap::{Parser, Subcommand};
-use std::io::IsTerminal as _;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,16 +59,22 @@ enum Task {
         #[arg(long)]
         config: PathBuf,
     },
+    /// Make a data directory out of a backup.
+    Restore(restore::RestoreCommand),
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
     /// Send texts and read them, on the command line of the appliance's machine or over ssh.
     Sms(shell::Command),
-    /// Number pools: numbers that many users share, each held by one at a time.
-    Pool(cli::PoolCommand),
     /// Write, build, test and sign plugins, and bring them to an appliance.
     #[command(subcommand)]
     Plugin(workbench::Command),
+    #[command(flatten)]
+    Admin(cli::Command),
 }
+
+/// What the admin's commands know of this program.
+const HOUSE: cli::House =
+    cli::House { command: Arguments::command, version: env!("CARGO_PKG_VERSION"), read: facts::facts };
 
 #[allow(
     clippy::print_stdout,
@@ -65,14 +84,10 @@ enum Task {
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Serve { config } => {
-            tracing_subscriber::fmt()
-                .with_env_filter(
-                    tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
-                )
-                .with_writer(std::io::stderr)
-                .with_ansi(std::io::stderr().is_terminal())
-                .init();
-            let result = config::Config::load(&config).map_err(anyhow::Error::from).and_then(serve::serve);
+            let result = configuring::boot(&config).and_then(|(config, booted)| {
+                let logging = logging::Logging::start(&config.log)?;
+                serve::serve(config, booted, logging)
+            });
             match result {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
@@ -83,14 +98,7 @@ fn main() -> ExitCode {
         }
         Task::Check { config } => match config::Config::load(&config) {
             Ok(checked) => {
-                println!(
-                    "{}: right: {} listeners, {} accounts, {} peers, {} gateways",
-                    config.display(),
-                    checked.listeners.len() + checked.sgip_listeners.len(),
-                    checked.accounts.len(),
-                    checked.peers.len(),
-                    checked.gateways.len()
-                );
+                println!("{}: right: {}", config.display(), checked.summary());
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -99,8 +107,18 @@ fn main() -> ExitCode {
             }
         },
         Task::Sms(command) => command.run(),
-        Task::Pool(command) => command.run(),
         Task::Plugin(command) => command.run(),
+        Task::Admin(command) => command.run(&HOUSE),
+        Task::Restore(command) => match command.run() {
+            Ok(words) => {
+                println!("{words}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("switchyard: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
         Task::HashPassword => match hash_password() {
             Ok(hash) => {
                 println!("{hash}");

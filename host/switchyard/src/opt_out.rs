@@ -1,10 +1,13 @@
 //! STOP and START: subscribers' words to senders, taken out of their messages on the way into the core.
 
 use crate::core_loop::CoreHandle;
+use crate::routing::Parties;
+use arc_swap::ArcSwap;
 use doors::{Core, SourceRules};
 use engine::Event;
-use model::{Kind, Message, PeerId};
+use model::{Kind, Message};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The keywords of some senders, in one language.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,17 +83,17 @@ impl OptOut {
 /// in the same transaction.
 pub(crate) struct Listening {
     pub(crate) core: CoreHandle,
-    pub(crate) opt_out: OptOut,
+    pub(crate) keywords: Arc<ArcSwap<OptOut>>,
     /// Accounts submit; what comes from anybody else comes from a subscriber.
-    pub(crate) accounts: HashSet<PeerId>,
+    pub(crate) parties: Arc<ArcSwap<Parties>>,
 }
 
 impl Listening {
     fn consent(&self, message: &Message) -> Option<Event> {
-        if self.accounts.contains(&message.origin) {
+        if self.parties.load().is_submitter(message.origin) {
             return None;
         }
-        let stop = self.opt_out.word(message)?;
+        let stop = self.keywords.load().word(message)?;
         tracing::info!(sender = %message.destination.masked(), subscriber = %message.source.masked(), stop, "opt-out");
         Some(Event::Consent {
             sender: message.destination.value.clone(),
@@ -103,7 +106,7 @@ impl Listening {
 
 impl Core for Listening {
     fn push(&self, events: Vec<Event>) {
-        if self.opt_out.rules.is_empty() {
+        if self.keywords.load().rules.is_empty() {
             self.core.push(events);
             return;
         }
@@ -127,8 +130,8 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use model::{
-        Address, DecidedBy, MessageId, Priority, ReceiptRequest, RejectReason, Routed, Text, Timestamp,
-        Verdict,
+        Address, DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text,
+        Timestamp, Verdict,
     };
 
     fn message(to: &[u8], octets: &[u8], data_coding: u8) -> Message {
@@ -150,14 +153,7 @@ mod tests {
             accepted_at: Timestamp(0),
             scheduled: None,
             expires_at: Timestamp(0),
-            routed: Routed {
-                verdict: Verdict::Reject(RejectReason::NoRoute),
-                by,
-                note: None,
-                sender: None,
-                quote: None,
-                seen: None,
-            },
+            routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), by),
         }
     }
 

@@ -33,6 +33,11 @@ fn bad(what: impl Into<String>) -> Problem {
     Problem::new(Kind::BadRequest, what)
 }
 
+/// Each part can be understood, and together they mean nothing.
+fn odd(what: impl Into<String>) -> Problem {
+    Problem::new(Kind::Refused, what)
+}
+
 fn shown(value: impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
 }
@@ -51,7 +56,10 @@ fn expected(request: &mut Map<String, Value>) -> Result<Option<u64>, Problem> {
 
 pub(crate) fn object(request: Value) -> Result<Map<String, Value>, Problem> {
     match request {
-        Value::Object(map) => Ok(map),
+        Value::Object(mut map) => {
+            map.values_mut().for_each(make_whole);
+            Ok(map)
+        }
         Value::Null => Ok(Map::new()),
         _ => Err(bad("the body must be an object")),
     }
@@ -62,7 +70,7 @@ pub(crate) fn object(request: Value) -> Result<Map<String, Value>, Problem> {
 pub(crate) fn chain(mut request: Map<String, Value>, live: &[Binding]) -> Result<Vec<Binding>, Problem> {
     if let Some(chain) = take(&mut request, "chain") {
         let (Value::Array(items), true) = (chain, request.is_empty()) else {
-            return Err(bad("`chain` must be a list of bindings, and stand alone"));
+            return Err(odd("`chain` must be a list of bindings, and stand alone"));
         };
         return items.into_iter().map(|item| binding(object(item)?, live)).collect();
     }
@@ -78,6 +86,21 @@ pub(crate) fn chain(mut request: Map<String, Value>, live: &[Binding]) -> Result
     Ok(all)
 }
 
+/// Whole numbers are whole in whatever way JSON writes them: 4.0 is 4.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
+            if let (None, Some(whole)) = (number.as_i64(), number.as_f64().filter(exact)) {
+                *number = (whole as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(map) => map.values_mut().for_each(make_whole),
+        _ => {}
+    }
+}
+
 fn binding(given: Map<String, Value>, live: &[Binding]) -> Result<Binding, Problem> {
     let plugin = given.get("plugin").and_then(Value::as_str).unwrap_or_default();
     let base = live.iter().find(|binding| binding.plugin == plugin);
@@ -87,7 +110,7 @@ fn binding(given: Map<String, Value>, live: &[Binding]) -> Result<Binding, Probl
     };
     whole.extend(given);
     serde_json::from_value(Value::Object(whole))
-        .map_err(|error| bad(format!("the binding is not as expected: {error}")))
+        .map_err(|error| odd(format!("the binding is not as expected: {error}")))
 }
 
 /// Faults by their names, instead of by their places.
@@ -281,7 +304,7 @@ impl admin::Plugins for Switchyard {
                 }
             }
             _ => {
-                return Err(bad("`mode` must be \"shadow\", or \"canary\" with a `share` in percent"));
+                return Err(odd("`mode` must be \"shadow\", or \"canary\" with a `share` in percent"));
             }
         };
         let chain = chain(request, &self.live(hook))?;

@@ -16,6 +16,7 @@ pub(crate) struct Reading {
 /// What a message does, as far as it means anything to its sender or its addressee.
 fn word(doing: Doing) -> &'static str {
     match doing {
+        Doing::Suspended => "held",
         Doing::Submitted => "submitted",
         Doing::Deferred => "deferred",
         Doing::Held => "held",

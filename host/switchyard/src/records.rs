@@ -99,13 +99,13 @@ fn shown(value: &impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
 }
 
-/// A time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+/// A time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Nothing has happened here before the epoch.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     if let Ok(ms) = text.parse() {
         return Some(Timestamp(ms));
     }
     let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Timestamp)
+    u64::try_from((at.unix_timestamp_nanos() / 1_000_000).max(0)).ok().map(Timestamp)
 }
 
 /// Whose reports are to be made once more.

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// Replays that are remembered, with their reports.
 const KEPT: usize = 32;
 
+/// The newest messages that may be asked for by number: where they begin is found by counting.
+const MOST_LAST: u64 = 1_000_000;
+
 /// All replays since the start.
 pub(crate) struct Replays {
     archive: Option<Archive>,
@@ -71,7 +74,7 @@ impl Replays {
     }
 
     /// Begins one. Beside the binding, or the chain, of the candidate: `hook` (router or biller), `from`, `until`, `limit`,
-    /// `threads`.
+    /// `last`, `threads`.
     pub(crate) fn begin(&self, appliance: &Switchyard, request: Value) -> Result<Value, Problem> {
         let Some(archive) = &self.archive else {
             let what = "there is no archive to replay from: name one in the configuration, [archive] url";
@@ -86,7 +89,12 @@ impl Replays {
                 _ => Err(bad(format!("`{name}` must be a number, at least 1"))),
             },
         };
-        let (limit, threads) = (number("limit")?, number("threads")?);
+        let (limit, last, threads) = (number("limit")?, number("last")?, number("threads")?);
+        if last.is_some_and(|last| last > MOST_LAST) {
+            return Err(bad(format!(
+                "`last` must be a number from 1 to {MOST_LAST}; for more, say `from` which time on"
+            )));
+        }
         let hook = match request.remove("hook") {
             None => Hook::Router,
             Some(hook) => match hook.as_str().and_then(Hook::named) {
@@ -114,7 +122,7 @@ impl Replays {
             directory: appliance.directory.clone(),
             nobody: Arc::new(DecidedBy { plugin: String::new(), version: String::new() }),
         });
-        let range = ReplayRange { from, until, limit, body: self.needs_texts(appliance, &chain)? };
+        let range = ReplayRange { from, until, limit, last, body: self.needs_texts(appliance, &chain)? };
         let source = FromArchive::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =
@@ -192,6 +200,7 @@ fn shown(id: u64, asked: &Asked, whole: bool) -> Value {
         "from": asked.range.from.map(|at| at.0),
         "until": asked.range.until.map(|at| at.0),
         "limit": asked.range.limit,
+        "last": asked.range.last,
         "begun": asked.begun.0,
         "progress": asked.running.progress(),
     });
@@ -267,7 +276,7 @@ impl Judge {
 
     fn price(&self, archived: &ArchivedMessage, message: &Message, judged: &mut Judged) {
         let (Some(biller), Verdict::Forward(legs)) = (&self.biller, &message.routed.verdict) else { return };
-        if !self.house.accounts.contains(&message.origin) {
+        if !self.house.parties.load().is_account(message.origin) {
             return;
         }
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);

@@ -1,5 +1,6 @@
 //! Routing and pricing as links see them: the plugins, and what the house itself insists on.
 
+use crate::config::Config;
 use crate::core_loop::wall;
 use arc_swap::ArcSwap;
 use doors::Routing;
@@ -19,8 +20,8 @@ pub(crate) struct HouseRouting {
     pub(crate) hooks: Arc<Hooks>,
     /// Instead of the routers: what the benchmark compares them with.
     pub(crate) constant: Option<Routed>,
-    /// Peer → its default account.
-    pub(crate) defaults: HashMap<PeerId, PeerId>,
+    /// Who is what; another when the configuration is.
+    pub(crate) parties: Arc<ArcSwap<Parties>>,
     /// The number plan, and the peer that serves our own subscribers: a number that the plan gives to us or to a peer goes
     /// there before any router is asked.
     pub(crate) plan: Option<Plan>,
@@ -30,8 +31,41 @@ pub(crate) struct HouseRouting {
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     /// Numbers that are read on the command line.
     pub(crate) inboxes: Option<Inboxes>,
+}
+
+/// Which peers are accounts, and what comes of messages from the others.
+#[derive(Debug, Default)]
+pub(crate) struct Parties {
+    /// Peer → its default account.
+    defaults: HashMap<PeerId, PeerId>,
     /// Those whose messages are priced: what comes from the network is paid for by whoever is called, if at all.
-    pub(crate) accounts: HashSet<PeerId>,
+    accounts: HashSet<PeerId>,
+    /// The shell, whose users are accounts that pay, and subscribers as well.
+    shell: Option<PeerId>,
+}
+
+impl Parties {
+    pub(crate) fn of(config: &Config, names: &Directory) -> Self {
+        let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
+        let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
+        let networks = config.networks.iter().map(|network| (network.links.peer, &network.default_account));
+        let defaults = peers.chain(gateways).chain(networks);
+        let defaults =
+            defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
+        let shell = config.shell.as_ref().map(|shell| shell.options.peer);
+        let accounts = config.accounts.iter().map(|account| account.links.peer).chain(shell).collect();
+        Self { defaults, accounts, shell }
+    }
+
+    /// Whether a peer is an account, or the shell: one whose messages are priced.
+    pub(crate) fn is_account(&self, peer: PeerId) -> bool {
+        self.accounts.contains(&peer)
+    }
+
+    /// Whether a peer only ever submits: what comes from any other comes from a subscriber.
+    pub(crate) fn is_submitter(&self, peer: PeerId) -> bool {
+        self.is_account(peer) && self.shell != Some(peer)
+    }
 }
 
 /// Numbers of which messages go to the shell's inbox, whatever routers would say.
@@ -116,9 +150,9 @@ impl HouseRouting {
             }
         }
         if routed.verdict == Verdict::Reject(RejectReason::NoRoute)
-            && let Some(account) = self.defaults.get(&message.origin)
+            && let Some(account) = self.parties.load().defaults.get(&message.origin).copied()
         {
-            routed.verdict = Verdict::Forward(vec![Leg::to(*account)]);
+            routed.verdict = Verdict::Forward(vec![Leg::to(account)]);
             routed.note = Some("no route of its own: the default account of the peer it came from".into());
         }
         routed
@@ -135,7 +169,7 @@ impl Routing for HouseRouting {
             };
             self.settle_legs(message, routed)
         });
-        if self.accounts.contains(&message.origin) {
+        if self.parties.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
         routed

@@ -2,23 +2,34 @@
 
 use crate::appliance::Switchyard;
 use crate::archiving::{Finished, History};
+use crate::backup::{self, Backups};
 use crate::config::Config;
+use crate::config::http::Lock;
 use crate::config::plugins::HookSeed;
+use crate::configuring::{Booted, Configuring, Live, Tuning};
 use crate::core_loop::{self, CoreHandle, Onlookers, wall};
+use crate::logging::Logging;
+use crate::memory;
 use crate::opt_out::{Listening, OptOut};
 use crate::pools::PoolDesk;
 use crate::questions::Questions;
 use crate::reading::Reading;
 use crate::replays::Replays;
-use crate::routing::{ByPlan, HouseRouting, Inboxes};
+use crate::routing::{ByPlan, HouseRouting, Inboxes, Parties};
+use crate::supervision::{self, Supervision};
+use crate::telemetry::Telemetry;
+use admin::Operator;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::serve::ListenerExt as _;
 use business::Business;
 use capabilities::{
     ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
 };
-use doors::{Core, Hub};
+use doors::{Core, Hub, Unread};
 use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
 use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, PoolBoard, PoolState, Powers};
@@ -28,16 +39,24 @@ use parking_lot::Mutex;
 use shell::{AsTyped, Numbering, Ports, Shell, Watch};
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Where the appliance image says how its daemon asks for what concerns the machine: a variable of the unit, since what a machine
+/// is stands in no configuration that is taken from one to another.
+const OPERATE: &str = "SWITCHYARD_OPERATE";
 
 /// Runs the appliance until it is told to stop.
-pub(crate) fn serve(mut config: Config) -> Result<()> {
+pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -> Result<()> {
     let begun = Instant::now();
+    supervision::starting();
     std::fs::create_dir_all(&config.data).with_context(|| format!("making {}", config.data.display()))?;
     restrict(&config.data)?;
+    backup::sweep(&config.data).with_context(|| format!("tidying {}", config.data.display()))?;
     let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
     let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
     let directory = store.directory(&config.names())?;
@@ -55,7 +74,8 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         let _inside = runtime.enter();
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
     };
-    let powers = powers(&config, &runtime, &networks)?;
+    let values = values(&config)?;
+    let powers = powers(&config, &runtime, &networks, values.clone())?;
     let (board, pool_board) = (powers.board.clone(), powers.pools.clone());
     let shelf = powers.shelf.clone();
     let routing = Arc::new(routing(&config, &directory, powers)?);
@@ -69,14 +89,11 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
         ..LinksOptions::default()
     };
-    let accounts = routing.accounts.clone();
-    // The shell's users are subscribers: their STOP counts.
-    let mut submitters = accounts.clone();
-    submitters.retain(|peer| config.shell.as_ref().is_none_or(|shell| shell.options.peer != *peer));
+    let keywords = Arc::new(ArcSwap::from_pointee(OptOut::new(&config.opt_out)));
     let doors_core: Arc<dyn Core> = Arc::new(Listening {
         core: core.clone(),
-        opt_out: OptOut::new(&config.opt_out),
-        accounts: submitters,
+        keywords: keywords.clone(),
+        parties: routing.parties.clone(),
     });
     let links = Links::new(options, doors_core.clone(), routing.clone())
         .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
@@ -107,7 +124,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 hub: links.hub(),
                 store: store.clone(),
                 directory: directory.clone(),
-                accounts,
+                parties: routing.parties.clone(),
             };
             Some(archive.pump(Arc::new(source)).start()?)
         }
@@ -121,12 +138,41 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         }
         None => None,
     };
+    let tuning = Arc::new(Tuning::of(&config));
+    let configuring = Arc::new(booted.configuring(config.clone()));
+    let live = Live {
+        store: store.clone(),
+        directory: directory.clone(),
+        core: core.clone(),
+        links: links.clone(),
+        business: business.clone(),
+        parties: routing.parties.clone(),
+        keywords,
+        tuning: tuning.clone(),
+        runtime: runtime.handle().clone(),
+    };
+    let mut backups = Backups::new(config.data.clone(), config.watermark, config.archive.url.as_deref());
+    let kept = store.clone();
+    backups.databases.push(Box::new(move || kept.snapshot()));
+    backups.databases.push(Box::new(move || values.snapshot()));
+    let access = Arc::new(access::Access::open(&config.data.join("access.redb"))?);
+    let people = access.clone();
+    backups.databases.push(Box::new(move || people.snapshot()));
+    let versions = configuring.clone();
+    backups.databases.push(Box::new(move || versions.snapshot()));
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
         started: begun,
         ready: AtomicBool::new(false),
+        stopping: AtomicBool::new(false),
+        draining: Mutex::new(None),
+        logging,
+        backups,
+        trials: Mutex::default(),
+        operator: std::env::var_os(OPERATE).map(|socket| Operator::at(Path::new(&socket))),
         core: core.clone(),
         store: store.clone(),
+        access,
         links: links.clone(),
         routing: routing.clone(),
         directory: directory.clone(),
@@ -141,9 +187,14 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         replays: Replays::new(archive.clone()),
         pools: pools.clone(),
         redis: redis.clone(),
+        configuring: configuring.clone(),
         binding: Mutex::new(()),
     });
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
+    let telemetry = match &config.telemetry {
+        Some(settings) => Some(Telemetry::start(settings, &config.name, directory.clone())?),
+        None => None,
+    };
     let threads = core_loop::start(
         seed,
         (engine, first),
@@ -151,7 +202,7 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         links.hub(),
         questions,
         history.clone(),
-        Onlookers { watch: watch.clone(), pools: pools.feed.clone() },
+        Onlookers { watch: watch.clone(), pools: pools.feed.clone(), telemetry },
     )?;
     let keeper = Housekeeper {
         core: core.clone(),
@@ -160,10 +211,12 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
         pool_board,
         directory: directory.clone(),
         data: config.data.clone(),
-        watermark: config.watermark,
-        retention: archive.is_none().then_some(config.retention),
+        tuning,
+        has_archive: archive.is_some(),
+        configuring: configuring.clone(),
         hooks: routing.hooks.clone(),
     };
+    let supervision = Supervision::start(&core, &appliance)?;
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
 
@@ -202,31 +255,33 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
                 tracing::info!(%address, "Redis clients");
             }
         }
-        run(&config, &links, &business, &appliance).await
+        run(&config, &links, &business, &appliance, live).await
     });
+    appliance.stopping.store(true, Relaxed);
     appliance.ready.store(false, Relaxed);
     appliance.replays.end_all();
     pools.feed.close();
     core.push_drain();
+    let drain = configuring.drain();
+    supervision::stopping(drain);
     let left = runtime.block_on(async {
         let networks = async {
             for network in &networks {
-                network.shutdown(config.drain).await;
+                network.shutdown(drain).await;
             }
         };
         let shell = async {
             if let Some(shell) = &shell {
-                shell.shutdown(config.drain).await;
+                shell.shutdown(drain).await;
             }
         };
         let redis = async {
             if let Some(door) = &redis {
-                door.shutdown(config.drain).await;
+                door.shutdown(drain).await;
             }
         };
-        let links = links.shutdown(config.drain);
-        let (left, (), (), (), ()) =
-            tokio::join!(links, business.shutdown(config.drain), networks, shell, redis);
+        let links = links.shutdown(drain);
+        let (left, (), (), (), ()) = tokio::join!(links, business.shutdown(drain), networks, shell, redis);
         left
     });
     pools.desk.close(&links.hub());
@@ -239,6 +294,9 @@ pub(crate) fn serve(mut config: Config) -> Result<()> {
     drop(stop_keeping);
     threads.join();
     let _ = keeping.join();
+    if let Some(supervision) = supervision {
+        supervision.end();
+    }
     tracing::info!(
         waiting = waiting.unwrap_or(0),
         links_cut = left.links.len(),
@@ -272,7 +330,7 @@ fn set_pools(config: &Config, core: &CoreHandle, hub: &Hub) {
 }
 
 #[cfg(unix)]
-fn restrict(folder: &std::path::Path) -> Result<()> {
+pub(crate) fn restrict(folder: &std::path::Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
         .with_context(|| format!("keeping {} to ourselves", folder.display()))
@@ -284,10 +342,20 @@ impl CoreHandle {
     }
 }
 
-/// What plugins are given by the house.
-fn powers(config: &Config, runtime: &tokio::runtime::Runtime, networks: &[Arc<Network>]) -> Result<Powers> {
+/// What plugins keep.
+fn values(config: &Config) -> Result<Arc<KeyValues>> {
     let plugins = config.data.join("plugins");
     std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
+    Ok(Arc::new(KeyValues::open(&plugins.join("kv.redb"))?))
+}
+
+/// What plugins are given by the house.
+fn powers(
+    config: &Config,
+    runtime: &tokio::runtime::Runtime,
+    networks: &[Arc<Network>],
+    values: Arc<KeyValues>,
+) -> Result<Powers> {
     let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
     // Who really knows comes first; the table is for networks without an HLR that could be asked. Of several networks none
     // knows all subscribers.
@@ -301,7 +369,7 @@ fn powers(config: &Config, runtime: &tokio::runtime::Runtime, networks: &[Arc<Ne
         board: Arc::new(Board::default()),
         pools: Arc::default(),
         counters: Arc::new(Counters::default()),
-        values: Arc::new(KeyValues::open(&plugins.join("kv.redb"))?),
+        values,
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
         hlr: Arc::new(registers),
         shelf,
@@ -347,14 +415,6 @@ fn recover(
 
 fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers) -> Result<HouseRouting> {
     let names = directory.load();
-    let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
-    let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
-    let networks = config.networks.iter().map(|network| (network.links.peer, &network.default_account));
-    let defaults = peers
-        .chain(gateways)
-        .chain(networks)
-        .filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?)))
-        .collect();
     let plugins = &config.plugins;
     // Without a word on it, the only core network there is serves our own subscribers.
     let home = match (&plugins.home, &config.networks[..]) {
@@ -385,12 +445,11 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
         tracing::warn!("no router is bound: every submission is refused until one is activated");
     }
     let shell = config.shell.as_ref().map(|shell| &shell.options);
-    let accounts = config.accounts.iter().map(|account| account.links.peer);
-    let accounts = accounts.chain(shell.map(|shell| shell.peer)).collect();
+    let parties = Arc::new(ArcSwap::from_pointee(Parties::of(config, &names)));
     let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
     let directory = directory.clone();
     let inboxes = shell.map(Inboxes::new);
-    Ok(HouseRouting { hooks, constant, defaults, plan, home, directory, inboxes, accounts })
+    Ok(HouseRouting { hooks, constant, parties, plan, home, directory, inboxes })
 }
 
 /// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.
@@ -409,15 +468,58 @@ fn bind_first(seed: &HookSeed, hooks: &Hooks) -> Result<()> {
     Ok(())
 }
 
-async fn run(config: &Config, links: &Links, business: &Business, appliance: &Arc<Switchyard>) -> Result<()> {
+/// Opens the admin's door: the API, with or without TLS.
+async fn admin_door(config: &Config, appliance: &Arc<Switchyard>) -> Result<()> {
     let token = admin::Token::load_or_make(&config.token_file)?;
-    let http = tokio::net::TcpListener::bind(config.http)
+    token.announce(&config.token_file);
+    let porter = admin::Porter::new(appliance.access.clone(), token)?;
+    let files = match &config.http_lock {
+        Lock::Open => None,
+        Lock::Own => Some(admin::own_certificate(&config.data.join("tls"), config.http.ip())?),
+        Lock::Files(files) => Some(files.clone()),
+    };
+    let certificate = files.map(admin::Certificate::read).transpose()?;
+    if let Some(certificate) = &certificate {
+        porter.insist_on_tls();
+        let certificate = certificate.clone();
+        tokio::spawn(async move {
+            if let Err(error) = certificate.watch().await {
+                tracing::warn!(%error, "the certificate of the HTTP door is not read again when it changes");
+            }
+        });
+    }
+    let tls = certificate.is_some();
+    let socket = admin::Socket::open(config.http, certificate)
         .await
         .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
-    let address = http.local_addr()?;
-    let served = axum::serve(http, admin::router(appliance.clone(), token)).into_future();
-    tokio::spawn(served);
-    tracing::info!(%address, "http");
+    let address = socket.address();
+    let console = read_to_the_end(console::router(admin::router(appliance.clone(), porter)));
+    let calls = console.into_make_service_with_connect_info::<SocketAddr>();
+    // Through a tap, since only then a listener that is not TCP's own tells the router who calls.
+    tokio::spawn(axum::serve(socket.tap_io(|_| {}), calls).into_future());
+    supervision::reached_at(tls, address);
+    tracing::info!(%address, tls, "http");
+    Ok(())
+}
+
+/// These calls, and what clients still send after their answer.
+fn read_to_the_end(calls: axum::Router) -> axum::Router {
+    let unread = |request: Request| async { request.map(|body| Body::new(Unread::new(body))) };
+    calls.layer(axum::middleware::map_request(unread))
+}
+
+async fn run(
+    config: &Config,
+    links: &Links,
+    business: &Business,
+    appliance: &Arc<Switchyard>,
+    live: Live,
+) -> Result<()> {
+    // Before anybody can see that it runs: who sees that may also end it, and that is never a sudden death.
+    let mut hangups = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    admin_door(config, appliance).await?;
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
@@ -430,7 +532,7 @@ async fn run(config: &Config, links: &Links, business: &Business, appliance: &Ar
             format!("[business] listen = \"{}\": is another program using it?", door.listen)
         })?;
         let address = socket.local_addr()?;
-        let calls = business.router().into_make_service_with_connect_info::<SocketAddr>();
+        let calls = read_to_the_end(business.router()).into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(axum::serve(socket, calls).into_future());
         tracing::info!(%address, "business systems");
     }
@@ -448,15 +550,24 @@ async fn run(config: &Config, links: &Links, business: &Business, appliance: &Ar
         let address = links.listen_sgip(listener.clone()).await?;
         tracing::info!(listener = listener.name, %address, "listening");
     }
+    // Not before: what is set up here would undo a change.
+    appliance.configuring.open(live);
     appliance.ready.store(true, Relaxed);
     tracing::info!(ms = appliance.started.elapsed().as_millis(), "ready");
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    memory::give_back();
+    supervision::ready();
+    let configuring = appliance.configuring.clone();
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            supervision::reloading();
+            let configuring = configuring.clone();
+            let _ = tokio::task::spawn_blocking(move || configuring.reload()).await;
+            supervision::ready();
+        }
+    });
     tokio::select! {
         _ = terminate.recv() => tracing::info!(signal = "SIGTERM", "stopping"),
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted?;
-            tracing::info!(signal = "SIGINT", "stopping");
-        }
+        _ = interrupt.recv() => tracing::info!(signal = "SIGINT", "stopping"),
     }
     Ok(())
 }
@@ -469,9 +580,10 @@ struct Housekeeper {
     pool_board: Arc<PoolBoard>,
     directory: Arc<ArcSwap<Directory>>,
     data: std::path::PathBuf,
-    watermark: u64,
-    /// `None`: the archive takes what has ended.
-    retention: Option<Duration>,
+    tuning: Arc<Tuning>,
+    /// It takes what has ended; without one, that is kept for a while.
+    has_archive: bool,
+    configuring: Arc<Configuring>,
     hooks: Arc<Hooks>,
 }
 
@@ -486,6 +598,7 @@ impl Housekeeper {
             self.watch_disk();
             self.publish();
             self.watch_resolver(&mut resolver);
+            self.configuring.tick();
             if turn.is_multiple_of(10) {
                 self.trim();
             }
@@ -497,9 +610,10 @@ impl Housekeeper {
         match store::free_space(&self.data) {
             Ok(free) => {
                 counts.disk_free.store(free, Relaxed);
-                let low = free < self.watermark;
+                let watermark = self.tuning.watermark();
+                let low = free < watermark;
                 if counts.disk_low.swap(low, Relaxed) != low {
-                    tracing::warn!(free, watermark = self.watermark, low, "free disk space");
+                    tracing::warn!(free, watermark, low, "free disk space");
                     self.core.push(vec![Event::Disk { low }]);
                 }
             }
@@ -539,8 +653,10 @@ impl Housekeeper {
     }
 
     fn trim(&self) {
-        let Some(retention) = self.retention else { return };
-        let keep = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        if self.has_archive {
+            return;
+        }
+        let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
         let before = Timestamp(wall().0.saturating_sub(keep));
         // In steps, so that no commit of the core waits long for ours.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,11 @@ use std::time::{Duration, Instant};
 pub const PASSWORD: &str = "secret";
 
 /// Its argon2id hash, with the cheapest parameters: these accounts protect nothing.
-const PASSWORD_HASH: &str =
+pub const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
+
+/// In front of a file that counts at each start, and not only at the first.
+const FILE_COUNTS: &str = "[configuration]\nmode = \"file\"\n\n";
 
 /// Lines of the log that are kept for the tests to look at.
 const LINES: usize = 20_000;
@@ -56,10 +60,12 @@ pub struct Blueprint {
     http: u16,
     parts: Vec<String>,
     listener: String,
+    door: String,
     router: String,
     archive: String,
     business: u16,
     sgip: u16,
+    environment: Vec<(String, OsString)>,
 }
 
 impl Blueprint {
@@ -72,11 +78,19 @@ impl Blueprint {
             http: free_port()?,
             parts: Vec::new(),
             listener: String::new(),
+            door: String::new(),
             router: String::new(),
             archive: "none".to_owned(),
             business: free_port()?,
             sgip: free_port()?,
+            environment: Vec::new(),
         })
+    }
+
+    /// Adds a variable to its environment.
+    pub fn environment(&mut self, name: &str, value: impl Into<OsString>) -> &mut Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
     }
 
     /// Ports that people remember, instead of free ones.
@@ -92,10 +106,16 @@ impl Blueprint {
         self
     }
 
+    /// Adds keys to `[http]`.
+    pub fn door(&mut self, keys: &str) -> &mut Self {
+        self.door.push_str(keys);
+        self.door.push('\n');
+        self
+    }
+
     /// Adds an account whose system_id is its name and whose password is [`PASSWORD`].
     pub fn account(&mut self, name: &str, keys: &str) -> &mut Self {
-        self.parts
-            .push(format!("[[account]]\nname = \"{name}\"\npassword-hash = \"{PASSWORD_HASH}\"\n{keys}\n"));
+        self.parts.push(format!("[[account]]\nname = \"{name}\"\npassword-hash = \"{HASH}\"\n{keys}\n"));
         self
     }
 
@@ -199,7 +219,7 @@ impl Blueprint {
             "[appliance]\ndata = {:?}\nfree-space-watermark = \"64MiB\"\n\n",
             self.data().display().to_string()
         );
-        text.push_str(&format!("[http]\nlisten = \"{}\"\n\n", self.http()));
+        text.push_str(&format!("[http]\nlisten = \"{}\"\n{}\n", self.http(), self.door));
         text.push_str(&format!("[archive]\nurl = {:?}\n\n", self.archive));
         text.push_str(&format!(
             "[[listener]]\nname = \"smpp\"\nlisten = \"{}\"\n{}\n",
@@ -213,6 +233,14 @@ impl Blueprint {
         text.push_str(&self.router);
         std::fs::create_dir_all(&self.folder)?;
         let path = self.folder.join("switchyard.toml");
+        // An appliance that has started once goes by what it was last told over the API. Whoever starts it with another file
+        // wants that file to count.
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        let started = self.data().join("configuration.redb").exists();
+        let counts = before.starts_with(FILE_COUNTS) || (started && before != text);
+        if counts && !text.contains("[configuration]") {
+            text.insert_str(0, FILE_COUNTS);
+        }
         std::fs::write(&path, text)?;
         Ok(path)
     }
@@ -238,6 +266,7 @@ impl Blueprint {
             .arg("--config")
             .arg(&config)
             .env("NO_COLOR", "1")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -392,6 +421,12 @@ impl Appliance {
         rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
         ensure!(self.log.wait_for_end(PATIENCE), "it did not stop within {PATIENCE:?}:\n{}", self.log(20));
         Ok((self.process.wait()?, self.blueprint.clone()))
+    }
+
+    /// SIGHUP.
+    pub fn hang_up(&self) -> Result<()> {
+        let id = rustix::process::Pid::from_child(&self.process);
+        Ok(rustix::process::kill_process(id, rustix::process::Signal::HUP)?)
     }
 
     /// Waits until it ends by itself, for as long as that takes.

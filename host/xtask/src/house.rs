@@ -59,9 +59,8 @@ pub fn daemon(release: bool) -> Result<PathBuf> {
     if release {
         cargo.args(["build", "--quiet", "--release", "--package", "switchyard"]);
     } else {
-        // With a test beside it, of whatever crate, cargo takes the features that all of the tests take together, and so
-        // what was built for them: by itself the daemon would want half of it built once more.
-        cargo.args(["build", "--quiet", "--workspace", "--bin", "switchyard", "--test", "formats"]);
+        // Of the whole workspace, so that cargo takes the features that the tests take, and with them what was built for them.
+        cargo.args(["build", "--quiet", "--workspace", "--bin", "switchyard"]);
     }
     run(&mut cargo)?;
     Ok(target().join(if release { "release" } else { "debug" }).join("switchyard"))
@@ -70,4 +69,9 @@ pub fn daemon(release: bool) -> Result<PathBuf> {
 /// Where the tests' peers of other languages are installed.
 pub fn peers() -> PathBuf {
     root().join(".state/peers")
+}
+
+/// PyPI `schemathesis`, which has a place of its own: what it needs is much, and none of the peers' business.
+pub fn schemathesis() -> PathBuf {
+    peers().join("schemathesis/bin/schemathesis")
 }

@@ -7,6 +7,7 @@ pub mod guest;
 pub mod house;
 pub mod load;
 pub mod osmocom;
+pub mod page;
 pub mod program;
 pub mod random;
 pub mod redis;

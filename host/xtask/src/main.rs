@@ -1,4 +1,4 @@
-//! The house's own tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`.
+//! The house's own tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`, `package`.
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on standard output")]
 
 mod plugins;
@@ -32,10 +32,16 @@ enum Task {
     Load(tools::load::Options),
     /// Exchange the router under full load, and check that nobody notices.
     Swap(tools::swap::Options),
+    /// Change the configuration under load, again and again, and check that nothing is lost or delayed.
+    Reconfigure(tools::reconfigure::Options),
     /// Print one table of what the appliance does and what it costs (release build, one run).
     Bench(tools::bench::Options),
+    /// Make what is handed out, in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
+    Package(tools::package::Options),
     /// Kill the appliance under full load, again and again, and check that nothing is lost.
     Crash(tools::crash::Options),
+    /// Build the appliance image: a disk that starts, serves and updates itself; with --test, prove it.
+    Image(tools::image::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -54,8 +60,11 @@ fn main() -> anyhow::Result<()> {
         Task::Test => tools::test::run()?,
         Task::Load(options) => tools::load::run(&options)?,
         Task::Swap(options) => tools::swap::run(&options)?,
+        Task::Reconfigure(options) => tools::reconfigure::run(&options)?,
         Task::Bench(options) => tools::bench::run(&options)?,
+        Task::Package(options) => tools::package::run(&options)?,
         Task::Crash(options) => tools::crash::run(&options)?,
+        Task::Image(options) => tools::image::run(&options)?,
     }
     Ok(())
 }

@@ -146,7 +146,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         accepted_at: read.accepted_at,
         scheduled: None,
         expires_at: read.accepted_at,
-        routed: Routed { verdict, by, note: None, quote, seen: read.seen.as_deref().map(Into::into) },
+        routed: Routed { verdict, by, note: None, quote, seen: read.seen.as_deref().map(Into::into), faulted: None },
     };
     let ended = Final {
         state: FinalState::Delivered,

@@ -84,6 +84,7 @@ impl Routing for Anywhere {
             note: None,
             quote: None,
             seen: None,
+            faulted: None,
         }
     }
 }

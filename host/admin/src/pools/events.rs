@@ -1,12 +1,13 @@
 //! What happens to numbers, one at a time or in a batch.
 
 use super::shown::{NONE, millis};
-use super::{Answer, bad, name, strange};
+use super::words::{NameText, NumberText};
+use super::{bad, name, strange};
 use crate::api::Shared;
 use crate::problem::{Kind, Problem, Reason};
+use crate::request::{At, Document};
 use axum::Json;
-use axum::extract::{Path, State};
-use bytes::Bytes;
+use axum::extract::State;
 use model::{
     NumberState, PoolAnswer, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,
     PoolTicket,
@@ -14,49 +15,128 @@ use model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// The most events of a batch.
 const MOST: usize = 10_000;
 /// The longest lease, and the longest rest.
 pub(super) const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
 
-#[derive(Deserialize)]
-#[serde(tag = "event", rename_all = "lowercase", rename_all_fields = "kebab-case", deny_unknown_fields)]
-enum Event {
+/// Something that happens to a number.
+#[derive(Deserialize, ToSchema)]
+#[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
+#[schema(as = PoolEvent)]
+pub(super) enum Event {
+    /// It comes into the pool.
     Add {
+        #[schema(value_type = NumberText, inline)]
         number: String,
+        /// Without it a new number has 1, and one that is there already keeps its own.
+        #[schema(minimum = 1, maximum = 16)]
         weight: Option<u8>,
     },
+    /// It leaves the pool.
     Del {
+        #[schema(value_type = NumberText, inline)]
         number: String,
     },
+    /// It can be used.
     Reg {
+        #[schema(value_type = NumberText, inline)]
         number: String,
     },
+    /// It cannot be used any more.
     Unreg {
+        #[schema(value_type = NumberText, inline)]
         number: String,
     },
+    /// Somebody takes it, or any that is to be had.
     Call {
+        /// This one, and no other.
+        #[schema(value_type = Option<NumberText>, inline)]
         number: Option<String>,
+        /// Who takes it; at most 255 octets.
         #[serde(default)]
         holder: String,
+        /// What for; at most 255 octets.
         #[serde(default)]
         reason: String,
+        /// The user that the strategy `sticky` looks at; the holder otherwise.
         #[serde(default)]
         user: String,
+        /// Whom it is for: `sticky` and `nearest` look at it.
         #[serde(default)]
         callee: String,
+        /// Milliseconds after which it is given back by itself.
+        #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
+        #[serde(rename = "lease-ms")]
         lease_ms: Option<u64>,
     },
+    /// It is given back.
     Hangup {
+        #[schema(value_type = NumberText, inline)]
         number: String,
+        /// Only if it is still held under this ticket; otherwise whoever holds it.
         ticket: Option<u64>,
     },
+    /// Its lease has a new end.
     Renew {
+        #[schema(value_type = NumberText, inline)]
         number: String,
+        /// Only if it is still held under this ticket; otherwise whoever holds it.
         ticket: Option<u64>,
+        /// Milliseconds after which it is given back by itself.
+        #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
+        #[serde(rename = "lease-ms")]
         lease_ms: Option<u64>,
     },
+}
+
+/// One event, or several, one after the other.
+#[derive(ToSchema)]
+#[schema(as = PoolEvents)]
+#[expect(dead_code, reason = "it only describes: which of the two it is decides how a refusal is told")]
+#[serde(untagged)]
+pub(super) enum Events {
+    One(Event),
+    Several(Vec<Event>),
+}
+
+/// What became of an event.
+#[derive(ToSchema)]
+#[schema(as = PoolResult, rename_all = "kebab-case")]
+#[expect(dead_code, reason = "it only describes")]
+pub(super) struct Became {
+    /// `done` or `refused`.
+    result: String,
+    /// Which number.
+    #[schema(nullable = false)]
+    number: Option<String>,
+    /// How it stands since: `none` where it is not in the pool.
+    #[schema(nullable = false)]
+    state: Option<String>,
+    /// The name of the holding.
+    #[schema(nullable = false)]
+    ticket: Option<u64>,
+    /// Why it was refused.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+    /// The same for people.
+    #[schema(nullable = false)]
+    detail: Option<String>,
+    /// Milliseconds after which it may be otherwise.
+    #[schema(nullable = false)]
+    retry_after_ms: Option<u64>,
+}
+
+/// What became of one event, or of each.
+#[derive(ToSchema)]
+#[schema(as = PoolResults)]
+#[expect(dead_code, reason = "it only describes")]
+#[serde(untagged)]
+pub(super) enum Results {
+    One(Became),
+    Several(Vec<Became>),
 }
 
 fn number(text: &str) -> Result<PoolNumber, String> {
@@ -170,9 +250,29 @@ fn told(
     Ok(told)
 }
 
-pub(super) async fn take(State(appliance): State<Shared>, Path(pool): Path<String>, body: Bytes) -> Answer {
+type Answer = Result<Json<Value>, Problem>;
+
+/// Something happens to a number; or, as an array of at most 10,000, several things one after the other.
+///
+/// Nothing of others' happens in between. A refusal in an array does not undo the rest; each has its own result, and the
+/// status is 200.
+#[utoipa::path(
+    post,
+    path = "/v1/pools/{pool}/events",
+    params(("pool" = inline(NameText), Path, description = "Its name.")),
+    request_body = Events,
+    responses(
+        (status = 200, description = "It is done; or, of several, what became of each.", body = Results),
+        (status = 409, description = "Nothing was done, and why."),
+    ),
+)]
+pub(super) async fn take(
+    State(appliance): State<Shared>,
+    At(pool): At<String>,
+    Document(request): Document<Value>,
+) -> Answer {
     let pool = name(&pool)?;
-    match crate::api::json(&body)? {
+    match request {
         Value::Array(events) => batch(appliance, pool, events).await,
         event => {
             let operation = operation(event).map_err(bad)?;

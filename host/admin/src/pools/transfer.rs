@@ -1,12 +1,14 @@
 //! Numbers in bulk: lines of a file, into a pool and out of it.
 
 use super::events::weight;
-use super::{Parameters, bad, name, nowhere, strange};
-use crate::api::{Asked, Shared};
+use super::words::NameText;
+use super::{bad, name, nowhere, strange};
+use crate::api::Shared;
 use crate::problem::Problem;
+use crate::request::{At, Flag, Parameters};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
@@ -16,6 +18,7 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use utoipa::{IntoParams, ToSchema};
 
 /// Lines that are done in one piece: what else is wanted of the appliance waits some milliseconds for it.
 const PIECE: usize = 2_000;
@@ -139,18 +142,29 @@ fn row(number: &str, state: &str, given: Option<u8>) -> Result<Row, String> {
     Ok(Row { number, up, weight: weight(given)? })
 }
 
-#[derive(Default, Serialize)]
+/// What became of a file of numbers.
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = PoolImport)]
 pub(super) struct Imported {
+    /// Lines of the file.
     lines: u64,
+    /// Numbers that are in the pool now and were not before.
     added: u64,
+    /// Numbers that were in it.
     already: u64,
+    /// Numbers that were not taken: the appliance has as many as it takes.
     refused: u64,
+    /// Lines that could not be understood.
     wrong: u64,
+    /// The first hundred of them.
     errors: Vec<Wrong>,
 }
 
-#[derive(Serialize)]
+/// A line that could not be understood.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PoolImportError)]
 struct Wrong {
+    /// Counted from 1.
     line: u64,
     detail: String,
 }
@@ -220,15 +234,36 @@ impl Import {
     }
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Importing {
+    /// Bring all of them up.
+    #[param(inline)]
+    reg: Option<Flag>,
+}
+
+/// Adds the numbers of a file of at most 10,000,000 lines.
+///
+/// CSV with the columns number, state and weight, named in a first line or in that order; or an object of them on each line.
+/// Those whose state is up are brought up; a number that is there already stays, but for that and a weight that is named.
+/// Lines are done as they come, in pieces.
+#[utoipa::path(
+    post,
+    path = "/v1/pools/{pool}/import",
+    params(("pool" = inline(NameText), Path, description = "Its name."), Importing),
+    request_body(content((String = "text/csv"), (String = "application/x-ndjson")), description = "The file."),
+    responses((status = 200, description = "What became of it.", body = Imported)),
+)]
 pub(super) async fn import(
     State(appliance): State<Shared>,
-    Path(pool): Path<String>,
-    Query(query): Asked,
+    At(pool): At<String>,
+    Parameters(Importing { reg }): Parameters<Importing>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Imported>, Problem> {
     let pool = name(&pool)?;
-    let up = Parameters::of(query, &["reg"])?.flag("reg")?;
+    let up = reg.unwrap_or_default().0;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::of(kind).ok_or_else(|| {
         bad(format!("Content-Type: is {kind:?}, and must be text/csv or application/x-ndjson"))
@@ -316,18 +351,44 @@ impl Export {
     }
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Exporting {
+    /// How lines are written; otherwise as the header Accept says.
+    #[param(inline)]
+    format: Option<Named>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Named {
+    Csv,
+    Ndjson,
+}
+
+/// All numbers of a pool as a file that can be imported.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}/export",
+    params(("pool" = inline(NameText), Path, description = "Its name."), Exporting),
+    responses((
+        status = 200,
+        description = "The file, as it is read.",
+        content((String = "text/csv"), (String = "application/x-ndjson")),
+    )),
+)]
 pub(super) async fn export(
     State(appliance): State<Shared>,
-    Path(pool): Path<String>,
-    Query(query): Asked,
+    At(pool): At<String>,
+    Parameters(Exporting { format }): Parameters<Exporting>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let pool = name(&pool)?;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let format = match Parameters::of(query, &["format"])?.text("format") {
-        Some("csv") => Format::Csv,
-        Some("ndjson") => Format::Lines,
-        Some(other) => return Err(bad(format!("format: is {other:?}, and must be csv or ndjson"))),
+    let format = match format {
+        Some(Named::Csv) => Format::Csv,
+        Some(Named::Ndjson) => Format::Lines,
         None => accepted.and_then(Format::of).unwrap_or(Format::Csv),
     };
     let mut export = Export { appliance, pool, format, page: Vec::new(), next: None, begun: false };

@@ -3,21 +3,25 @@
 //! All that is told is read from the journal; the feed only says when there is more. So a watcher that is slow goes on
 //! where it was, and one that comes back after a restart as well.
 
-use super::{Parameters, bad, name, nowhere, shown, summary};
-use crate::api::{Asked, Shared, call};
+use super::words::NameText;
+use super::{bad, name, nowhere, shown, summary};
+use crate::api::{Shared, call};
 use crate::problem::Problem;
-use axum::extract::{Path, Query, State};
+use crate::request::{At, Parameters};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use doors::PoolNews;
 use futures_util::stream;
 use model::{PoolEntry, PoolId};
+use serde::Deserialize;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch::Receiver;
+use utoipa::{IntoParams, ToSchema};
 
 /// Entries that are read at a time.
 const PAGE: usize = 500;
@@ -57,7 +61,7 @@ impl Watcher {
                     return Some(self.forgotten(first));
                 }
                 self.next = first.saturating_add(1);
-                let told = shown::entry(first, entry).to_string();
+                let told = json!(shown::entry(first, entry)).to_string();
                 let event = Event::default().id(first.to_string()).data(told);
                 self.read.pop_front();
                 return Some(event);
@@ -92,23 +96,58 @@ impl Watcher {
 }
 
 /// The entry from which on a watcher wants to know.
-fn wanted(query: &Parameters, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(last) = headers.get("last-event-id") else {
-        return query.get("from", "the number of an entry");
-    };
+fn wanted(from: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(last) = headers.get("last-event-id") else { return Ok(from) };
     let last = last.to_str().ok().and_then(|last| last.trim().parse::<u64>().ok());
     let last = last.ok_or_else(|| bad("Last-Event-ID: must be the id of an event of this pool"))?;
     Ok(Some(last.saturating_add(1)))
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Beginning {
+    /// Begin with the entry of this number, not with the next one to come.
+    from: Option<u64>,
+}
+
+/// One server-sent event.
+#[derive(ToSchema)]
+#[schema(as = PoolNews)]
+#[expect(dead_code, reason = "it only describes")]
+struct News {
+    /// The entry's number.
+    #[schema(nullable = false)]
+    id: Option<String>,
+    /// Left out where it is an entry.
+    #[schema(nullable = false)]
+    event: Option<String>,
+    /// A `PoolEntry`, as JSON.
+    data: String,
+}
+
+/// What happens to a pool's numbers, as it happens, durable.
+///
+/// Server-sent events whose `id` is the entry's number and whose data is a `PoolEntry`. An event `forgotten` (from, to) names
+/// entries that are no longer kept, an event `removed` is the last one of a pool.
+#[utoipa::path(
+    get,
+    path = "/v1/pools/{pool}/watch",
+    params(
+        ("pool" = inline(NameText), Path, description = "Its name."),
+        Beginning,
+        ("Last-Event-ID" = Option<u64>, Header, description = "Go on after this one."),
+    ),
+    responses((status = 200, description = "It does not end.", body = News, content_type = "text/event-stream")),
+)]
 pub(super) async fn watch(
     State(appliance): State<Shared>,
-    Path(pool): Path<String>,
-    Query(query): Asked,
+    At(pool): At<String>,
+    Parameters(Beginning { from }): Parameters<Beginning>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
     let pool = name(&pool)?;
-    let from = wanted(&Parameters::of(query, &["from"])?, &headers)?;
+    let from = wanted(from, &headers)?;
     let id = summary(&appliance, &pool).await?.id;
     let news = appliance.pool_feed().follow(id);
     // Only now: what is written after this is told by the feed, and what was written before by the journal.

@@ -86,6 +86,7 @@ pub fn finished(n: u64) -> Finished {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         },
     };
     let ended = Final {

@@ -618,10 +618,32 @@ pub fn decisions_come_back(url: &str) {
     let range = ReplayRange { from: at(70), until: at(4200), ..ReplayRange::default() };
     assert_eq!(ids(range.clone()), (70..4200).collect::<Vec<_>>());
     assert_eq!(ids(ReplayRange { limit: Some(2500), ..range.clone() }), (70..2570).collect::<Vec<_>>());
-    assert_eq!(ids(ReplayRange { limit: Some(0), ..range }), [0u64; 0]);
+    assert_eq!(ids(ReplayRange { limit: Some(0), ..range.clone() }), [0u64; 0]);
+    let last = |last| ReplayRange { last: Some(last), ..ReplayRange::default() };
+    assert_eq!(ids(last(150)), (4950..5000).chain(9000..9100).collect::<Vec<_>>());
+    assert_eq!(ids(last(2500)), (2600..5000).chain(9000..9100).collect::<Vec<_>>());
+    assert_eq!(ids(last(1)), [9099]);
+    assert_eq!(ids(last(0)), [0u64; 0]);
+    assert_eq!(ids(last(1_000_000)).len(), 5100);
+    assert_eq!(ids(ReplayRange { last: Some(30), ..range.clone() }), (4170..4200).collect::<Vec<_>>());
+    // A receipt of our own is no message that anybody would try a router on.
+    let receipt = |n| {
+        let (mut message, ended) = decided(n);
+        message.routed.by = Arc::new(model::DecidedBy { plugin: "receipt".into(), version: String::new() });
+        (message, ended)
+    };
+    shelf.put((9100..9150).map(receipt));
+    shelf.put((9150..9160).map(decided));
+    fill(&archive, &shelf);
+    assert_eq!(ids(last(12)), (9098..9160).collect::<Vec<_>>());
+    assert_eq!(
+        ids(ReplayRange { last: Some(30), limit: Some(2), ..range }),
+        [4170, 4171],
+        "of the newest, the oldest"
+    );
     assert_eq!(
         ids(ReplayRange { from: at(4990), ..ReplayRange::default() }),
-        (4990..5000).chain(9000..9100).collect::<Vec<_>>()
+        (4990..5000).chain(9000..9160).collect::<Vec<_>>()
     );
 }
 

@@ -6,8 +6,8 @@ use engine::{
 };
 use model::{
     Address, AddressBytes, Attempt, DecidedBy, Final, Imsi, Kind, Leg, LinkId, Message, MessageId, Moment,
-    Now, Outcome, PeerId, Priority, ReceiptRequest, Refusal, Resolution, Routed, StepKind, Subscriber, Text,
-    Ticket, Timestamp, Verdict,
+    Now, Order, OrderId, Outcome, PeerId, Priority, ReceiptRequest, Refusal, Resolution, Routed, StepKind,
+    Subscriber, Text, Ticket, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -48,6 +48,9 @@ pub(crate) struct House {
     pub(crate) answers: Vec<Answer>,
     /// How many messages were asked for at a time.
     pub(crate) loads: Vec<usize>,
+    pub(crate) orders: BTreeMap<OrderId, Order>,
+    /// The most messages that ended, and that were written anew, in one batch.
+    pub(crate) most: (usize, usize),
     /// The disk is slow: what is read back stays here.
     pub(crate) held: Option<Vec<Event>>,
 }
@@ -73,6 +76,8 @@ impl House {
             left: Vec::new(),
             answers: Vec::new(),
             loads: Vec::new(),
+            orders: BTreeMap::new(),
+            most: (0, 0),
             held: None,
         };
         house.boot();
@@ -99,7 +104,8 @@ impl House {
             .flat_map(|(seq, row)| row.iter().map(|handed| (handed.id, (*handed, *seq))))
             .collect();
         let stopped = self.stopped.iter().cloned().map(Remembered::Stopped);
-        for found in stopped.chain(self.pools.remembered()) {
+        let orders = self.orders.values().cloned().map(Remembered::Order);
+        for found in stopped.chain(orders).chain(self.pools.remembered()) {
             self.engine.recover_remembered(self.now, found);
         }
         for (id, message) in &self.messages {
@@ -163,6 +169,12 @@ impl House {
     fn commit(&mut self, out: Output) -> Vec<Event> {
         let Output { batch, commands } = out;
         self.pools.commit(batch.pools);
+        self.most.0 = self.most.0.max(batch.finished.len());
+        self.most.1 = self.most.1.max(batch.replaced.len());
+        self.orders.extend(batch.orders.into_iter().map(|order| (order.id, order)));
+        for id in batch.orders_done {
+            self.orders.remove(&id);
+        }
         for (consent, stop) in batch.consents {
             self.stopped.retain(|other| *other != consent);
             self.stopped.extend(stop.then_some(consent));

@@ -4,6 +4,7 @@
 
 mod deciding;
 mod house;
+mod orders;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
 mod reach;

@@ -1,7 +1,7 @@
 use crate::money::Purse;
 use crate::pool_disk::PoolDisk;
 use engine::{Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Progress, Remembered};
-use model::{Balance, Final, Message, MessageId, Settlement};
+use model::{Balance, Final, Message, MessageId, Order, OrderId, Settlement};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ pub(crate) struct Disk {
     pub(crate) keys: BTreeMap<u64, KeyRecord>,
     pub(crate) parked: BTreeMap<u64, ParkedRecord>,
     pub(crate) stopped: HashSet<Consent>,
+    pub(crate) orders: BTreeMap<OrderId, Order>,
     pub(crate) balances: BTreeMap<Arc<str>, Balance>,
     pub(crate) operations: BTreeMap<u64, OperationRecord>,
     pub(crate) settlements: BTreeMap<u64, Settlement>,
@@ -75,6 +76,12 @@ impl Disk {
             } else {
                 self.stopped.remove(&consent);
             }
+        }
+        for order in batch.orders {
+            self.orders.insert(order.id, order);
+        }
+        for id in batch.orders_done {
+            self.orders.remove(&id);
         }
         for (account, balance) in batch.balances {
             self.balances.insert(account, balance);

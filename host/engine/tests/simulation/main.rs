@@ -19,6 +19,8 @@
 //!   older goes first; whoever waits behind a message waits for one that is there; who is heard of is tried;
 //! * at every commit a number that a message has for its sender belongs to a message that is there, and to one alone; at the
 //!   end all are back;
+//! * nothing leaves that an admin's order holds back or sends another way; what is undone in time goes on, and an order says
+//!   how many it has ended;
 //! * every trace is one that a message can have;
 //! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
 //!
@@ -30,6 +32,7 @@
 mod custody;
 mod disk;
 mod money;
+mod orders;
 mod plugins;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
@@ -75,6 +78,8 @@ pub(crate) struct Plan {
     pub(crate) serial: bool,
     /// Messages have numbers of pools for their senders.
     pub(crate) senders: bool,
+    /// An admin gives orders about what waits.
+    pub(crate) orders: bool,
     /// A crash at this commit, counted from 0, and at no other: before its commands leave, or after.
     pub(crate) crash_at: Option<(usize, bool)>,
 }
@@ -131,6 +136,7 @@ const CALM: Plan = Plan {
     plugins: false,
     serial: false,
     senders: false,
+    orders: false,
     crash_at: None,
 };
 
@@ -223,6 +229,48 @@ fn subscribers_take_turns_over_a_crash_at_every_commit() {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// An admin gives orders all the time.
+const ORDERS: Plan = Plan { orders: true, ..CALM };
+
+#[test]
+fn orders_are_obeyed() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..ORDERS };
+        run(plan, 150);
+        run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 100);
+        run(Plan { serial: true, plugins: true, ..plan }, 80);
+        run(Plan { senders: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn orders_are_obeyed_over_crashes() {
+    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..ORDERS };
+            run(plan, 100);
+            run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+            run(Plan { serial: true, plugins: true, ..plan }, 40);
+        }
+    }
+}
+
+#[test]
+fn orders_are_obeyed_over_a_crash_at_every_commit() {
+    const STEPS: usize = 100;
+    for seed in seeds_of(10) {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { money: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..ORDERS };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 4, "{commits}");
             for commit in 0..commits {

@@ -205,8 +205,10 @@ impl Plugins {
 /// What a trace says must be a way that a message can go. Where `untold`, its subscriber may have been remembered when it was
 /// accepted: that costs no second write, and a crash forgets who said so.
 pub(crate) fn check_trace(id: MessageId, ended: &Final, serial: bool, untold: bool) {
-    let steps: Vec<&StepKind> = ended.steps.iter().map(|step| &step.kind).collect();
-    if steps.len() >= Final::MAX_STEPS {
+    // An admin's deeds may come between any two others.
+    let others = ended.steps.iter().filter(|step| !matches!(step.kind, StepKind::ByHand { .. }));
+    let steps: Vec<&StepKind> = others.map(|step| &step.kind).collect();
+    if ended.steps.len() >= Final::MAX_STEPS {
         return;
     }
     let resolver = |kind: &StepKind| matches!(kind, StepKind::Decided { hook: Hook::Resolver, .. });

@@ -4,6 +4,7 @@ mod submitters;
 use crate::custody::Witness;
 use crate::disk::Disk;
 use crate::money::Till;
+use crate::orders;
 use crate::plugins::{self, Plugins};
 use crate::senders;
 use crate::{Plan, Random};
@@ -77,6 +78,7 @@ pub(crate) struct World {
     wants_final: HashSet<MessageId>,
     healthy: bool,
     witness: Witness,
+    overseer: orders::Witness,
     /// Answers that come though they were given up.
     late: Vec<(LinkId, MessageId)>,
     /// Messages that were answered so while they were on their way to that link once more.
@@ -118,6 +120,7 @@ impl World {
             wants_final: HashSet::new(),
             healthy: false,
             witness: Witness::default(),
+            overseer: orders::Witness::default(),
             late: Vec::new(),
             told_late: HashSet::new(),
             commits: 0,
@@ -159,6 +162,7 @@ impl World {
         self.late.clear();
         self.told_late.clear();
         self.witness.begin();
+        self.overseer.begin();
         self.till.crashed();
         self.plugins.gone();
         let mut account = PeerSettings::new(ACCOUNT);
@@ -208,6 +212,9 @@ impl World {
         for consent in &self.disk.stopped {
             self.engine.recover_remembered(now, Remembered::Stopped(consent.clone()));
         }
+        for order in self.disk.orders.values() {
+            self.engine.recover_remembered(now, Remembered::Order(order.clone()));
+        }
         for found in self.disk.remembered_money() {
             self.engine.recover_remembered(now, found);
         }
@@ -255,6 +262,10 @@ impl World {
         if self.plan.serial {
             self.witness.check(&self.engine, &self.disk, &self.out, SERIAL, &self.links, self.seed);
         }
+        if self.plan.orders {
+            let when = (Timestamp(self.wall), self.seed);
+            self.overseer.check(&self.engine, &self.disk, &self.out, &self.links, when);
+        }
     }
 
     pub(crate) fn commit(&mut self) {
@@ -265,6 +276,7 @@ impl World {
         self.engine.seal(&mut self.out);
         let Output { batch, commands } = std::mem::take(&mut self.out);
         self.witness.begin();
+        self.overseer.begin();
         self.disk.commit(batch);
         senders::check(&self.disk, self.seed);
         self.commits += 1;
@@ -352,6 +364,7 @@ impl World {
     pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0..2 if self.plan.money => self.operate(),
+            2..8 if self.plan.orders => self.some_order(),
             2..6 if self.plan.serial => self.somebody_heard_of(),
             6..8 if !self.late.is_empty() => self.late_answer(),
             0..24 => self.submit(),
@@ -415,6 +428,7 @@ impl World {
 
     pub(crate) fn finish(&mut self) {
         self.healthy = true;
+        orders::withdraw_all(&self.engine).into_iter().for_each(|event| self.apply(event));
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
             self.link_up(peer);
         }
@@ -456,13 +470,15 @@ impl World {
         let seed = self.seed;
         self.till.check_end(&self.disk, seed);
         senders::check_end(&self.disk, seed);
+        orders::check_end(&self.disk, seed);
         assert_eq!(self.engine.senders(), (0, 0), "seed {seed}");
         assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
         assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
         assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
         assert!(self.disk.handed.is_empty(), "seed {seed}: {} handed rows are left", self.disk.handed.len());
         assert_eq!((self.engine.resolving().messages, self.engine.deciding()), (0, 0), "seed {seed}");
-        let left = self.engine.peers().iter().map(|peer| peer.aside + peer.parked).sum::<u64>();
+        let left =
+            self.engine.peers().iter().map(|peer| peer.aside + peer.parked + peer.suspended).sum::<u64>();
         assert_eq!(left, 0, "seed {seed}: aside or parked");
         for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
             plugins::check_trace(*id, ended, self.plan.serial, self.untold.contains(id));
@@ -494,7 +510,7 @@ impl World {
                 "seed {seed}: {count} final receipts for {of:?}"
             );
         }
-        for id in &self.wants_final {
+        for id in self.wants_final.iter().filter(|_| !self.purges()) {
             assert!(
                 self.told_final.contains_key(id),
                 "seed {seed}: {id:?} ended and its submitter was not told"

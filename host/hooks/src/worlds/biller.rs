@@ -1,6 +1,6 @@
 //! What does a message cost?
 
-use super::{Texts, World, lot, masked, message_param, probe};
+use super::{Texts, World, id, lot, masked, message_param, probe};
 use crate::bindings::biller as current;
 use crate::bindings::biller::exports::switchyard::hooks::billing as wit;
 use crate::capabilities::State;
@@ -10,7 +10,7 @@ use crate::generation::{Generation, Instance, REFUSAL, note, short};
 use crate::runtime::Runtime;
 use crate::seen::Seen;
 use crate::world::Wit;
-use model::{Charge, Directory, Hook, Leg, Message, Quote, Settlement, Timestamp};
+use model::{Charge, Directory, Hook, Leg, Message, MessageId, Quote, Settlement, Timestamp};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -103,6 +103,10 @@ impl World for Biller {
             Ok(Quote { charge: None, .. }) => "free".to_owned(),
             Ok(Quote { charge: Some(charge), .. }) => format!("{} from {}", charge.amount, charge.account),
         }
+    }
+
+    fn message((message, _): Self::Question<'_>) -> Option<MessageId> {
+        id(message)
     }
 
     fn sample((message, _): Self::Question<'_>, directory: &Directory) -> String {

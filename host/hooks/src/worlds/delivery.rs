@@ -1,6 +1,6 @@
 //! What follows a failed attempt?
 
-use super::{Texts, World, lot, masked, message_param, probe, time};
+use super::{Texts, World, id, lot, masked, message_param, probe, time};
 use crate::bindings::delivery as current;
 use crate::bindings::delivery::exports::switchyard::hooks::delivery as wit;
 use crate::capabilities::State;
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::generation::{Generation, Instance, note};
 use crate::runtime::Runtime;
 use crate::world::Wit;
-use model::{Attempt, Directory, ErrorClass, Hook, Message, Next, NextStep, PeerAdvice};
+use model::{Attempt, Directory, ErrorClass, Hook, Message, MessageId, Next, NextStep, PeerAdvice};
 use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -120,6 +120,10 @@ impl World for DeliveryPolicy {
             NextStep::AwaitAlert(wait) => format!("await alert, {} s at most{advised}", wait.as_secs()),
             NextStep::Fail => format!("fail{advised}"),
         }
+    }
+
+    fn message((message, _): (&Message, &Attempt)) -> Option<MessageId> {
+        id(message)
     }
 
     fn sample((message, attempt): (&Message, &Attempt), directory: &Directory) -> String {

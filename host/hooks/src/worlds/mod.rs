@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::generation::{Generation, Instance};
 use crate::runtime::Runtime;
 use crate::world::Wit;
-use model::{Address, Directory, Hook, Message};
+use model::{Address, Directory, Hook, Message, MessageId};
 use std::borrow::Cow;
 use std::time::Duration;
 use wasmtime::Store;
@@ -63,7 +63,9 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn same(one: &Self::Answer, other: &Self::Answer) -> bool;
     /// An answer in words, for people who compare.
     fn words(answer: &Self::Answer, directory: &Directory) -> String;
-    /// A question in words that give nothing away: for samples of what differed.
+    /// The message that it is about, where it has an id already.
+    fn message(question: Self::Question<'_>) -> Option<MessageId>;
+    /// A question in words that give nothing away: for samples of what differed, and of faults.
     fn sample(question: Self::Question<'_>, directory: &Directory) -> String;
 }
 
@@ -138,6 +140,11 @@ macro_rules! probe {
     }};
 }
 pub(crate) use probe;
+
+/// The id of a message; it has none before it is accepted.
+pub(crate) fn id(message: &Message) -> Option<MessageId> {
+    (message.id != MessageId::default()).then_some(message.id)
+}
 
 /// Source and destination, hidden as far as the log hides them.
 pub(crate) fn masked(message: &Message, directory: &Directory) -> String {

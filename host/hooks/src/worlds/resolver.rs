@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::generation::{Generation, Instance, note};
 use crate::runtime::Runtime;
 use crate::world::Wit;
-use model::{Address, AddressBytes, Directory, Hook, Imsi, Resolution, Subscriber};
+use model::{Address, AddressBytes, Directory, Hook, Imsi, MessageId, Resolution, Subscriber};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -88,6 +88,10 @@ impl World for Resolver {
             Subscriber::Unknown { .. } => "unknown".to_owned(),
             Subscriber::TryLater { .. } => "try later".to_owned(),
         }
+    }
+
+    fn message(_: &str) -> Option<MessageId> {
+        None
     }
 
     fn sample(msisdn: &str, _: &Directory) -> String {

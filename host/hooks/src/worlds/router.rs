@@ -1,6 +1,6 @@
 //! Where does a message go?
 
-use super::{Texts, World, lot, masked, message_param, probe};
+use super::{Texts, World, id, lot, masked, message_param, probe};
 use crate::bindings::previous;
 use crate::bindings::router as current;
 use crate::bindings::router::exports::switchyard::hooks::routing as wit;
@@ -11,7 +11,9 @@ use crate::fault::Fault;
 use crate::generation::{Generation, Instance, note};
 use crate::runtime::Runtime;
 use crate::world::Wit;
-use model::{Address, Directory, Hook, Leg, Message, RejectReason, SenderWish, Timestamp, Verdict};
+use model::{
+    Address, Directory, Hook, Leg, Message, MessageId, RejectReason, SenderWish, Timestamp, Verdict,
+};
 use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -170,6 +172,10 @@ impl World for Router {
             words.push_str(&format!(", sender of {} else {}", wish.pool, wish.otherwise.name()));
         }
         words
+    }
+
+    fn message(message: &Message) -> Option<MessageId> {
+        id(message)
     }
 
     fn sample(message: &Message, directory: &Directory) -> String {

@@ -204,6 +204,6 @@ pub fn message(source: &str, destination: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: NOW,
-        routed: Routed { verdict: Verdict::Hold(NOW), by, note: None, sender: None, quote: None, seen: None },
+        routed: Routed::new(Verdict::Hold(NOW), by),
     }
 }

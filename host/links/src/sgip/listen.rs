@@ -4,11 +4,11 @@ use super::connection::{Connection, Judge, Judgement};
 use super::options::{GatewayOptions, SgipListenerOptions, SpOptions};
 use super::taking::Source;
 use crate::accounts::{Account, Control};
-use crate::server::Listener;
+use crate::clock;
+use crate::listener::{Admit, Watched};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
-use crate::{ListenError, clock};
 use bytes::Bytes;
 use doors::Network;
 use model::PeerId;
@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
@@ -97,43 +97,15 @@ impl Logins {
 struct Doorman {
     shared: Arc<Shared>,
     options: SgipListenerOptions,
-    open: AtomicUsize,
+    open: Arc<AtomicUsize>,
     orders: watch::Receiver<Option<Instant>>,
 }
 
-/// Opens a listener; it accepts from here on.
-pub(crate) async fn listen(
-    shared: Arc<Shared>,
-    options: SgipListenerOptions,
-    alive: mpsc::Sender<()>,
-) -> Result<Listener, ListenError> {
-    let failed = |reason| ListenError::Socket { name: options.name.clone(), address: options.listen, reason };
-    let socket = TcpListener::bind(options.listen).await.map_err(failed)?;
-    let address = socket.local_addr().map_err(failed)?;
-    let (orders, receiver) = watch::channel(None);
-    tracing::info!(listener = %options.name, %address, protocol = "sgip", "listening");
-    let doorman = Arc::new(Doorman { shared, options, open: AtomicUsize::new(0), orders: receiver });
-    tokio::spawn(accept(doorman, socket, alive));
-    Ok(Listener::new(address, orders))
-}
-
-async fn accept(doorman: Arc<Doorman>, socket: TcpListener, alive: mpsc::Sender<()>) {
-    let mut orders = doorman.orders.clone();
-    loop {
-        let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
-            _ = orders.changed() => break,
-        };
-        match accepted {
-            Ok((stream, remote)) => doorman.clone().admit(stream, remote, &alive),
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
-                tracing::error!(listener = %doorman.options.name, %error, "cannot accept connections");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    tracing::info!(listener = %doorman.options.name, "no longer listening");
+/// Who admits the connections of an SGIP listener.
+pub(crate) fn doorman(shared: Arc<Shared>, options: SgipListenerOptions, watched: Watched) -> Admit {
+    let Watched { open, orders } = watched;
+    let doorman = Arc::new(Doorman { shared, options, open, orders });
+    Box::new(move |stream, remote, alive| doorman.clone().admit(stream, remote, alive))
 }
 
 /// One of a listener's connections; counted down even when its task dies.
@@ -266,6 +238,9 @@ impl Doorman {
                 if !is_in(&options.networks, remote.ip()) {
                     return refuse(ResultCode::LOGIN, "the gateway may not log in from this address");
                 }
+                if shared.full.load(Relaxed) {
+                    return refuse(ResultCode::BUSY, "nobody new is let in while the appliance drains");
+                }
                 let Some(seat) = Seat::take(&seats, options.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "the gateway has as many connections as it may");
                 };
@@ -282,6 +257,9 @@ impl Doorman {
                 }
                 if !is_in(&rules.networks, remote.ip()) {
                     return refuse(ResultCode::LOGIN, "the account may not log in from this address");
+                }
+                if shared.full.load(Relaxed) {
+                    return refuse(ResultCode::BUSY, "nobody new is let in while the appliance drains");
                 }
                 let Some(seat) = Seat::take(&seats, options.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "the account has as many connections as it may");

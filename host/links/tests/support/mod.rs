@@ -68,6 +68,7 @@ impl Routing for ToPeer {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         }
     }
 }
@@ -213,6 +214,7 @@ pub fn message(id: u64, text: &[u8]) -> Message {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         },
     }
 }

@@ -7,9 +7,10 @@ pub(crate) mod reference;
 use bytes::Bytes;
 use engine::{Handed, Part, Progress, Waiting};
 use model::{
-    Address, AddressBytes, Charge, DecidedBy, Final, FinalState, Hook, Imsi, Kind, Leg, Message, MessageId,
-    NoSender, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote, ReceiptRequest, ReceiptState,
-    ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, Charge, DecidedBy, Deed, Final, FinalState, Hook, Imsi, Kind, Leg, Message,
+    MessageId, NoSender, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote,
+    ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text,
+    Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -96,6 +97,7 @@ fn routed() -> impl Strategy<Value = Routed> {
             sender: sender.map(Box::new),
             quote: quote.map(Box::new),
             seen,
+            faulted: None,
         },
     )
 }
@@ -242,6 +244,14 @@ fn step() -> impl Strategy<Value = Step> {
         pool().prop_map(|pool| StepKind::NoSender { pool }),
         any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
         any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
+        (select(&Deed::ALL[..]), "\\PC{0,9}", option::of(1_u32..), option::of(peer())).prop_map(
+            |(deed, by, order, peer)| StepKind::ByHand {
+                deed,
+                by: by.into(),
+                order: order.map(OrderId),
+                peer
+            }
+        ),
     ];
     (time(), kind).prop_map(|(at, kind)| Step { at, kind })
 }

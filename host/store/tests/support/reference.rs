@@ -3,7 +3,10 @@
 use super::money::{Money, MoneyReference, money};
 use super::{ended, message, peer_id, progress, receipt_state};
 use engine::{Batch, Consent, Handed, KeyRecord, ParkedRecord, Progress, Recovered, Remembered};
-use model::{Final, Message, MessageId, PeerId, Receipt, Refusal, RejectReason, SubmissionKey, Timestamp};
+use model::{
+    Final, Message, MessageId, Order, OrderId, OrderKind, OrderState, PeerId, Receipt, Refusal, RejectReason,
+    Scope, SubmissionKey, Timestamp,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -33,6 +36,9 @@ struct Beside {
     unparked: Vec<Index>,
     consents: Vec<(Vec<u8>, Vec<u8>, bool)>,
     archived: Vec<Index>,
+    /// Number, kind and state by index, messages touched.
+    orders: Vec<(u32, Index, Index, u64)>,
+    orders_done: Vec<u32>,
     money: Money,
 }
 
@@ -57,15 +63,18 @@ fn beside() -> impl Strategy<Value = Beside> {
         vec(any::<Index>(), 0..2),
         vec((octets(), octets(), any::<bool>()), 0..3),
         vec(any::<Index>(), 0..2),
+        (vec((1_u32..6, any::<Index>(), any::<Index>(), any::<u64>()), 0..2), vec(1_u32..6, 0..2)),
         money(),
     )
-        .prop_map(|(keys, keys_done, parked, unparked, consents, archived, money)| Beside {
+        .prop_map(|(keys, keys_done, parked, unparked, consents, archived, orders, money)| Beside {
             keys,
             keys_done,
             parked,
             unparked,
             consents,
             archived,
+            orders: orders.0,
+            orders_done: orders.1,
             money,
         })
 }
@@ -105,6 +114,7 @@ pub(crate) struct Reference {
     keys: BTreeMap<u64, KeyRecord>,
     parked: BTreeMap<u64, ParkedRecord>,
     stopped: BTreeSet<Consent>,
+    orders: BTreeMap<u32, Order>,
     money: MoneyReference,
     next_serial: u64,
     next_id: u64,
@@ -193,6 +203,17 @@ impl Reference {
         for index in beside.archived {
             batch.archived.extend(some(index, self.finished.keys().copied().collect()).map(MessageId));
         }
+        for (id, kind, state, touched) in beside.orders {
+            let kind = OrderKind::ALL[kind.index(OrderKind::ALL.len())];
+            let state = OrderState::ALL[state.index(OrderState::ALL.len())];
+            let scope = Scope { peer: Some(PeerId(id)), ..Scope::default() };
+            let (at, upto) = (Timestamp(touched), MessageId(touched));
+            let (by, why, id) = ("ada".into(), "why".into(), OrderId(id));
+            let order =
+                Order { id, kind, scope, to: None, by, why, at, upto, undo_until: None, state, touched };
+            batch.orders.push(order);
+        }
+        batch.orders_done = beside.orders_done.into_iter().map(OrderId).collect();
         self.money.put(beside.money, batch);
     }
 
@@ -217,6 +238,12 @@ impl Reference {
             } else {
                 self.stopped.remove(consent);
             }
+        }
+        for order in &batch.orders {
+            self.orders.insert(order.id.0, order.clone());
+        }
+        for id in &batch.orders_done {
+            self.orders.remove(&id.0);
         }
         for id in &batch.archived {
             self.finished.remove(&id.0);
@@ -298,6 +325,7 @@ impl Reference {
         let mut keys = Vec::new();
         let mut parked = Vec::new();
         let mut stopped = BTreeSet::new();
+        let mut orders = Vec::new();
         let mut money = MoneyReference::default();
         store
             .recover_remembered(|found| match found {
@@ -306,6 +334,7 @@ impl Reference {
                 Remembered::Stopped(consent) => {
                     stopped.insert(consent);
                 }
+                Remembered::Order(order) => orders.push(order),
                 found => money.found(found),
             })
             .map_err(failed)?;
@@ -314,6 +343,9 @@ impl Reference {
         }
         if !parked.iter().eq(self.parked.values()) {
             return differs("parked", &parked, &self.parked);
+        }
+        if !orders.iter().eq(self.orders.values()) {
+            return differs("orders", &orders, &self.orders);
         }
         if stopped != self.stopped {
             return differs("opted out", &stopped, &self.stopped);

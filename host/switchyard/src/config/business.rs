@@ -1,15 +1,15 @@
 //! `[business]`, `[account.business]`, `[archive]` and `[[opt-out]]`.
 
-use super::read::Section;
-use super::{UNNUMBERED, secret};
+use super::{UNNUMBERED, secret, small_file};
 use crate::opt_out::Keywords;
 use business::{AccountOptions, BusinessOptions, PushFormat, PushOptions};
+use configuration::Section;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 /// The door of business systems.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Door {
     pub(crate) listen: SocketAddr,
     pub(crate) options: BusinessOptions,
@@ -19,8 +19,8 @@ pub(super) fn door(section: &Section<'_>) -> Door {
     let text = section.required("listen", "\"127.0.0.1:8081\"");
     let listen = text.parse().unwrap_or_else(|_| {
         if !text.is_empty() {
-            let what = format!("is {text:?}, and must be address:port such as \"127.0.0.1:8081\"");
-            section.wrong("listen", what);
+            let allowed = "address:port such as \"127.0.0.1:8081\"";
+            section.unfit("listen", format!("is {text:?}"), allowed);
         }
         SocketAddr::from(([127, 0, 0, 1], 0))
     });
@@ -54,6 +54,9 @@ pub(super) fn account(section: &Section<'_>, links: &links::AccountOptions, base
         if options.secret.is_empty() {
             push.wrong("secret", "is missing; pushes are signed with it");
         }
+        if !options.url.is_empty() && !options.has_url() {
+            push.unfit("url", format!("is {:?}", options.url), "an http or https URL");
+        }
         push.finish();
         options
     });
@@ -74,7 +77,7 @@ pub(super) fn account(section: &Section<'_>, links: &links::AccountOptions, base
 }
 
 /// Where finished messages go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Archive {
     /// `None`: they stay in the store until they are old.
     pub(crate) url: Option<String>,
@@ -94,7 +97,7 @@ pub(super) fn archive(section: &Section<'_>, data: &Path) -> Archive {
             Some(path) if !path.starts_with("//") => Some(format!("sqlite:{}", data.join(path).display())),
             _ => Some(url),
         },
-        (None, Some(file)) => match std::fs::read_to_string(&file) {
+        (None, Some(file)) => match small_file(Path::new(&file)) {
             Ok(url) => Some(url.trim().to_owned()),
             Err(error) => {
                 section.wrong("url-file", format!("{file}: {error}"));

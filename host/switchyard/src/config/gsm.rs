@@ -1,7 +1,7 @@
 //! `[[gsm]]`: core networks, and `[numbering]`, by which their subscribers dial.
 
-use super::read::Section;
-use super::{UNNUMBERED, address, existing};
+use super::{UNNUMBERED, address, existing, small_file};
+use configuration::Section;
 use engine::{PeerSettings, Uncertainty};
 use gsm::{GsmOptions, Role};
 use model::Address;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A core network: its links' options and its queue's.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub(crate) links: GsmOptions,
     pub(crate) queue: PeerSettings,
@@ -25,7 +25,7 @@ pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<Plans> {
     let section = root.section("numbering");
     let path = section.required("document", "\"policies/numbering.toml\"");
     let path = existing(&section, "document", base, &path);
-    let document = match std::fs::read_to_string(&path) {
+    let document = match small_file(&path) {
         Ok(text) => match Plans::parse(&text) {
             Ok(plans) => Some(plans),
             Err(error) => {
@@ -48,17 +48,15 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         None | Some("proxy") => {
             let listen = section.text("listen").unwrap_or_else(|| "0.0.0.0:4222".to_owned());
             let listen = listen.parse().unwrap_or_else(|_| {
-                section.wrong(
-                    "listen",
-                    format!("is {listen:?}, and must be address:port such as \"0.0.0.0:4222\""),
-                );
+                let allowed = "address:port such as \"0.0.0.0:4222\"";
+                section.unfit("listen", format!("is {listen:?}"), allowed);
                 ([127, 0, 0, 1], 4222).into()
             });
             Role::Proxy { listen, hlr }
         }
         Some("client") => Role::Client { hlr },
         Some(other) => {
-            section.wrong("role", format!("is {other:?}, and must be one of: proxy, client"));
+            section.unfit("role", format!("is {other:?}"), "one of: proxy, client");
             Role::Client { hlr }
         }
     };

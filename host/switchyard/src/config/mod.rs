@@ -2,26 +2,28 @@
 
 mod business;
 mod gsm;
+pub(crate) mod http;
+pub(crate) mod log;
+mod parties;
 pub(crate) mod plugins;
 pub(crate) mod pools;
-mod read;
 mod sgip;
 pub(crate) mod shell;
+mod telemetry;
 
 use self::business::{Archive, Door};
 pub(crate) use self::gsm::Network;
+use self::parties::{account, error_class, peer, queue};
 use self::plugins::Plugins;
 use crate::opt_out::Keywords;
-use doors::SourceRules;
-use engine::{PeerSettings, Settings, Uncertainty};
-use links::{
-    AccountOptions, BindMode, BindModes, ClientTls, GatewayOptions, ListenerOptions, LongText, MessageIdForm,
-    PeerOptions, Secret, ServerTls, SgipListenerOptions,
-};
-use model::{Directory, ErrorClass, PeerId};
+use configuration::{Lines, Problem, Reading, Section};
+use engine::{PeerSettings, Settings};
+use links::{AccountOptions, GatewayOptions, ListenerOptions, PeerOptions, ServerTls, SgipListenerOptions};
+use model::{Directory, PeerId};
 use numbering::Plans;
-use read::{Problem, Problems, Section, line_of};
+use serde_json::Value;
 use std::collections::HashMap;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +40,7 @@ pub(crate) enum ConfigError {
         source: std::io::Error,
     },
     /// It is no TOML, or says what cannot be.
-    #[error("{}", .problems.iter().map(|problem| format!("{}: {problem}", .path.display())).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", listed(.path, .problems))]
     Wrong {
         /// The file.
         path: PathBuf,
@@ -47,14 +49,31 @@ pub(crate) enum ConfigError {
     },
 }
 
+fn listed(path: &Path, problems: &[Problem]) -> String {
+    let lines = problems.iter().map(|problem| format!("{}: {problem}", path.display()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Who says how the appliance is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The API; the file was the first version, if that.
+    Api,
+    /// The file, and nobody else.
+    File,
+}
+
 /// The whole configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) name: String,
+    pub(crate) log: log::Log,
+    pub(crate) telemetry: Option<crate::telemetry::Settings>,
     pub(crate) data: PathBuf,
     pub(crate) watermark: u64,
     pub(crate) drain: Duration,
     pub(crate) http: SocketAddr,
+    pub(crate) http_lock: http::Lock,
     pub(crate) token_file: PathBuf,
     pub(crate) retention: Duration,
     pub(crate) store_cache: usize,
@@ -77,7 +96,7 @@ pub(crate) struct Config {
 }
 
 /// An account: its links' options and its queue's.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Account {
     pub(crate) links: AccountOptions,
     pub(crate) queue: PeerSettings,
@@ -86,7 +105,7 @@ pub(crate) struct Account {
 }
 
 /// A peer: its links' options and its queue's, with names that are yet to be numbered.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Peer {
     pub(crate) links: PeerOptions,
     pub(crate) queue: PeerSettings,
@@ -95,7 +114,7 @@ pub(crate) struct Peer {
 }
 
 /// A gateway: its links' options and its queue's.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gateway {
     pub(crate) links: GatewayOptions,
     pub(crate) queue: PeerSettings,
@@ -105,26 +124,56 @@ pub(crate) struct Gateway {
 /// Peers and accounts have their numbers only once the store has given them; until then they all have this one.
 const UNNUMBERED: PeerId = PeerId(u32::MAX);
 
-impl Config {
-    /// Reads and checks a file.
+/// The largest number that TOML has.
+const MOST: u64 = i64::MAX as u64;
+
+/// Octets of the largest file that is read for what it says.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// A configuration file, as a tree.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) document: Value,
+    pub(crate) lines: Lines,
+    /// Where its relative paths begin.
+    pub(crate) base: PathBuf,
+}
+
+impl Source {
+    /// Reads a file, without a look at what its keys mean.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-        let base = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, base).map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
+        let (document, lines) = configuration::from_toml(&text)
+            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })?;
+        let base = path.parent().unwrap_or(Path::new(".")).to_owned();
+        Ok(Self { document, lines, base })
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let file = Source::load(path)?;
+        Self::of(&file.document, Some(file.lines), &file.base)
+            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
     }
 
-    /// Reads and checks a document; relative paths in it are taken from `base`.
+    /// Reads and checks a TOML text; relative paths in it are taken from `base`.
+    #[cfg(test)]
     pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Vec<Problem>> {
-        let table = toml::de::DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            vec![Problem { line, key: "TOML".to_owned(), what: error.message().to_owned() }]
-        })?;
-        let problems = Problems::default();
-        let root = Section::root(text, table.get_ref(), &problems);
+        let (document, lines) = configuration::from_toml(text)?;
+        Self::of(&document, Some(lines), base)
+    }
+
+    /// Reads and checks a document, of whatever origin; relative paths in it are taken from `base`.
+    pub(crate) fn of(document: &Value, lines: Option<Lines>, base: &Path) -> Result<Self, Vec<Problem>> {
+        let reading = Reading::new(lines);
+        let root = Section::root(&reading, document);
         let config = Self::read(&root, base);
         root.finish();
-        let problems = problems.take();
+        drop(root);
+        let problems = reading.problems();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 
@@ -141,16 +190,18 @@ impl Config {
         let link_threads = appliance.number("link-threads", threads.min(8), 1..=256) as usize;
         appliance.finish();
 
+        // Who manages all this is known before it is read; here only that it is said rightly.
+        mode(root);
+
         let http = root.section("http");
         let listen = http.text("listen").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
         let http_address = listen.parse().unwrap_or_else(|_| {
-            http.wrong(
-                "listen",
-                format!("is {listen:?}, and must be address:port such as \"127.0.0.1:8080\""),
-            );
+            let allowed = "address:port such as \"127.0.0.1:8080\"";
+            http.unfit("listen", format!("is {listen:?}"), allowed);
             SocketAddr::from(([127, 0, 0, 1], 8080))
         });
         let token_file = http.text("token-file").map_or_else(|| data.join("token"), |path| base.join(path));
+        let http_lock = http::lock(&http, base, http_address);
         http.finish();
 
         let engine = root.section("engine");
@@ -168,6 +219,8 @@ impl Config {
         };
         engine.finish();
 
+        let log = log::log(&root.section("log"));
+        let telemetry = root.has("telemetry").then(|| telemetry::telemetry(&root.section("telemetry")));
         let mut listeners = Vec::new();
         let mut sgip_listeners = Vec::new();
         for section in root.sections("listener") {
@@ -193,10 +246,13 @@ impl Config {
         let pools = pools::pools(&root.sections("pool"));
         let config = Self {
             name,
+            log,
+            telemetry,
             data,
             watermark,
             drain,
             http: http_address,
+            http_lock,
             token_file,
             retention,
             store_cache,
@@ -260,6 +316,20 @@ impl Config {
                 format!("is the name of another {other}, too; queues and routes could not be told apart");
             root.wrong("shell", what);
         }
+        let mut doors: HashMap<&str, ()> = HashMap::new();
+        let mut addresses: HashMap<SocketAddr, ()> = HashMap::new();
+        let smpp = self.listeners.iter().map(|listener| (listener.name.as_str(), listener.listen));
+        let sgip = self.sgip_listeners.iter().map(|listener| (listener.name.as_str(), listener.listen));
+        let listeners: HashMap<&str, SocketAddr> = smpp.chain(sgip).collect();
+        for section in root.sections("listener") {
+            let Some(name) = section.text("name") else { continue };
+            let Some((name, address)) = listeners.get_key_value(name.as_str()) else { continue };
+            if doors.insert(name, ()).is_some() {
+                section.wrong("name", format!("{name:?} is also the name of another listener"));
+            } else if address.port() != 0 && addresses.insert(*address, ()).is_some() {
+                section.wrong("listen", format!("{address} is also another listener's"));
+            }
+        }
         let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
         for (section, account) in accounts.iter().zip(&self.accounts) {
             if system_ids.insert(&account.links.system_id, ()).is_some() {
@@ -295,6 +365,18 @@ impl Config {
                 root.section(section).wrong(key, what);
             }
         }
+    }
+
+    /// What is in it, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        [
+            many(self.listeners.len() + self.sgip_listeners.len(), "listener"),
+            many(self.accounts.len(), "account"),
+            many(self.peers.len(), "peer"),
+            many(self.gateways.len(), "gateway"),
+        ]
+        .join(", ")
     }
 
     /// All names, in the order of the file.
@@ -351,6 +433,14 @@ impl Config {
     }
 }
 
+/// Who says how the appliance is configured.
+pub(crate) fn mode(root: &Section<'_>) -> Mode {
+    let managed = root.section("configuration");
+    let mode = managed.choice("mode", Mode::Api, &[("api", Mode::Api), ("file", Mode::File)]);
+    managed.finish();
+    mode
+}
+
 /// What a listener speaks.
 enum Listener {
     Smpp(ListenerOptions),
@@ -371,8 +461,7 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
     let text = section.required("listen", "\"127.0.0.1:2775\"");
     let address = text.parse().unwrap_or_else(|_| {
         if !text.is_empty() {
-            section
-                .wrong("listen", format!("is {text:?}, and must be address:port such as \"0.0.0.0:2775\""));
+            section.unfit("listen", format!("is {text:?}"), "address:port such as \"0.0.0.0:2775\"");
         }
         SocketAddr::from(([127, 0, 0, 1], 0))
     });
@@ -408,11 +497,29 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
 fn existing(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {
     let full = base.join(path);
     if !path.is_empty()
-        && let Err(error) = std::fs::File::open(&full)
+        && let Err(error) = plain_file(&full)
     {
         section.wrong(key, format!("{}: {error}", full.display()));
     }
     full
+}
+
+/// Opens a file. What is none is not opened: a pipe would wait for its writer, a device has no end.
+fn plain_file(path: &Path) -> io::Result<std::fs::File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("is no file"));
+    }
+    std::fs::File::open(path)
+}
+
+/// The text of a file that a configuration names: a secret, a URL, a number plan.
+fn small_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    plain_file(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::other(format!("is larger than {LARGEST_FILE} octets")));
+    }
+    Ok(text)
 }
 
 fn system_id(section: &Section<'_>, key: &'static str, value: &str) {
@@ -421,90 +528,11 @@ fn system_id(section: &Section<'_>, key: &'static str, value: &str) {
     }
 }
 
-fn account(section: &Section<'_>, base: &Path) -> Account {
-    let name = section.required("name", "\"acme\"");
-    let id = section.text("system-id").unwrap_or_else(|| name.clone());
-    system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
-    let hash = section.required("password-hash", "\"$argon2id$...\" (made by: switchyard hash-password)");
-    if !hash.is_empty() && doors::check_password_hash(&hash).is_err() {
-        section.wrong("password-hash", "is no argon2 hash; make one with: switchyard hash-password");
-    }
-    let mut links = AccountOptions::new(&name, UNNUMBERED, &hash);
-    links.system_id = bytes::Bytes::from(id.into_bytes());
-    if let Some(modes) = section.texts("bind") {
-        for mode in &modes {
-            if !["transmitter", "receiver", "transceiver"].contains(&mode.as_str()) {
-                section.wrong("bind", format!("{mode:?} is not transmitter, receiver or transceiver"));
-            }
-        }
-        let has = |word: &str| modes.iter().any(|mode| mode == word);
-        links.bind = BindModes {
-            transmitter: has("transmitter"),
-            receiver: has("receiver"),
-            transceiver: has("transceiver"),
-        };
-    }
-    for network in section.texts("networks").unwrap_or_default() {
-        match network.parse() {
-            Ok(network) => links.networks.push(network),
-            Err(error) => section.wrong("networks", error.to_string()),
-        }
-    }
-    links.rate = section.rate("rate");
-    let burst = links.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    links.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    links.window = section.number("window", 100, 1..=100_000) as usize;
-    links.deliver_window = section.number("deliver-window", 100, 1..=100_000) as usize;
-    links.sessions = section.number("sessions", 10, 1..=100_000) as usize;
-    links.validity = section.duration("validity", links.validity);
-    if section.has("source") {
-        let source = section.section("source");
-        let default = source.text("default").map(|text| {
-            if text.len() > 20 {
-                source.wrong("default", "is longer than 20 characters");
-            }
-            let numeric = text.bytes().all(|c| c.is_ascii_digit());
-            let (ton, npi) = if numeric { (0, 1) } else { (5, 0) };
-            let ton = source.number("ton", ton, 0..=7) as u8;
-            let npi = source.number("npi", npi, 0..=18) as u8;
-            model::Address::new(ton, npi, text.as_bytes())
-        });
-        links.source = SourceRules { allow: source.texts("allow").unwrap_or_default(), default };
-        source.finish();
-    }
-    let mut queue = PeerSettings::new(UNNUMBERED);
-    queue.addressee = true;
-    queue.receipts = false;
-    queue.uncertainty = Uncertainty::SendAgain;
-    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=u64::MAX);
-    queue.part_receipts = section.choice("reports", false, &[("merged", false), ("per-part", true)]);
-    queue.opt_out = section.flag("opt-out", true);
-    if section.has("sgip") {
-        links.sgip = Some(sgip::sp(&section.section("sgip"), &name, base));
-    }
-    let business =
-        section.has("business").then(|| business::account(&section.section("business"), &links, base));
-    section.finish();
-    Account { links, queue, business }
-}
-
-fn error_class(word: &str) -> Option<ErrorClass> {
-    Some(match word {
-        "temporary" => ErrorClass::Temporary,
-        "permanent" => ErrorClass::Permanent,
-        "throttled" => ErrorClass::Throttled,
-        "queue-full" => ErrorClass::QueueFull,
-        "absent" => ErrorClass::Absent,
-        "memory-full" => ErrorClass::MemoryFull,
-        _ => return None,
-    })
-}
-
 fn address(section: &Section<'_>, key: &'static str, address: &str) {
     let good =
         address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     if !address.is_empty() && !good {
-        section.wrong(key, format!("is {address:?}, and must be host:port"));
+        section.unfit(key, format!("is {address:?}"), "host:port");
     }
 }
 
@@ -516,7 +544,7 @@ fn secret(section: &Section<'_>, key: &'static str, file_key: &'static str, base
             String::new()
         }
         (Some(secret), None) => secret,
-        (None, Some(file)) => match std::fs::read_to_string(base.join(&file)) {
+        (None, Some(file)) => match small_file(&base.join(&file)) {
             Ok(secret) => secret.trim_end_matches(['\n', '\r']).to_owned(),
             Err(error) => {
                 section.wrong(file_key, format!("{file}: {error}"));
@@ -527,248 +555,5 @@ fn secret(section: &Section<'_>, key: &'static str, file_key: &'static str, base
     }
 }
 
-/// How messages for a peer or a gateway are handled.
-fn queue(section: &Section<'_>, uncertain: Uncertainty, remedies: &[(&str, Uncertainty)]) -> PeerSettings {
-    let mut queue = PeerSettings::new(UNNUMBERED);
-    queue.rate = section.rate("rate");
-    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=u64::MAX);
-    queue.receipts = section.flag("receipts", true);
-    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
-    queue.uncertainty = section.choice("uncertain", uncertain, remedies);
-    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
-    if let Some(retry) = section.durations("retry") {
-        queue.retry = retry;
-    }
-    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
-    queue
-}
-
-fn peer(section: &Section<'_>, base: &Path) -> Peer {
-    let name = section.required("name", "\"upstream\"");
-    let address = section.required("address", "\"smsc.example.net:2775\"");
-    self::address(section, "address", &address);
-    let defaults = PeerOptions::new(&name, UNNUMBERED, &address);
-    let id = section.text("system-id").unwrap_or_default();
-    system_id(section, "system-id", &id);
-    let password = secret(section, "password", "password-file", base);
-    let tls = section.has("tls").then(|| {
-        let tls = section.section("tls");
-        let ca = tls.text("ca").map(|path| existing(&tls, "ca", base, &path));
-        let server_name = tls.text("server-name");
-        let pair = |key: &'static str| tls.text(key).map(|path| existing(&tls, key, base, &path));
-        let certificate = match (pair("certificate"), pair("key")) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => {
-                tls.wrong("certificate", "and key go together");
-                None
-            }
-        };
-        tls.finish();
-        ClientTls { ca, server_name, certificate }
-    });
-    let version = section.choice("interface-version", 0x34, &[("3.3", 0x33), ("3.4", 0x34), ("5.0", 0x50)]);
-    let mut classes = HashMap::new();
-    let table = section.section("error-classes");
-    for (status, class) in table.pairs() {
-        let status = status
-            .strip_prefix("0x")
-            .map_or_else(|| status.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
-        match (status, error_class(&class)) {
-            (Some(status), Some(class)) => {
-                classes.insert(status, class);
-            }
-            _ => section.wrong(
-                "error-classes",
-                "maps command_status values such as \"0x45\" to temporary, permanent, throttled, queue-full, absent or memory-full",
-            ),
-        }
-    }
-    let links = PeerOptions {
-        system_id: bytes::Bytes::from(id.into_bytes()),
-        password: Secret(bytes::Bytes::from(password.into_bytes())),
-        system_type: bytes::Bytes::from(section.text("system-type").unwrap_or_default().into_bytes()),
-        bind: section.choice(
-            "bind",
-            BindMode::Transceiver,
-            &[
-                ("transceiver", BindMode::Transceiver),
-                ("transmitter", BindMode::Transmitter),
-                ("receiver", BindMode::Receiver),
-            ],
-        ),
-        links: section.number("links", 1, 1..=256) as usize,
-        window: section.number("window", 10, 1..=100_000) as usize,
-        interface_version: version,
-        tlvs: section.has("tlvs").then(|| section.flag("tlvs", true)),
-        pass_validity: section.flag("pass-validity", defaults.pass_validity),
-        enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
-        enquire_timeout: section.duration("enquire-timeout", defaults.enquire_timeout),
-        response_timeout: section.duration("response-timeout", defaults.response_timeout),
-        message_id: section.choice(
-            "message-id",
-            MessageIdForm::AsIs,
-            &[
-                ("as-is", MessageIdForm::AsIs),
-                ("hex-to-decimal", MessageIdForm::HexToDecimal),
-                ("decimal-to-hex", MessageIdForm::DecimalToHex),
-                ("strip-zeros", MessageIdForm::StripZeros),
-                ("fold-case", MessageIdForm::FoldCase),
-            ],
-        ),
-        long_text: section.choice(
-            "long-text",
-            LongText::Payload,
-            &[("payload", LongText::Payload), ("udh", LongText::Udh), ("sar", LongText::Sar)],
-        ),
-        error_classes: classes,
-        mo_validity: section.duration("mo-validity", defaults.mo_validity),
-        tls,
-        ..defaults
-    };
-    let queue = queue(
-        section,
-        Uncertainty::AwaitReceipt,
-        &[
-            ("send-again", Uncertainty::SendAgain),
-            ("ask", Uncertainty::Ask),
-            ("await-receipt", Uncertainty::AwaitReceipt),
-        ],
-    );
-    let group = section.text("group");
-    let default_account = section.text("default-account");
-    section.finish();
-    Peer { links, queue, group, default_account }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn problems(text: &str) -> Vec<String> {
-        Config::parse(text, Path::new("/nowhere")).unwrap_err().iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn the_sample_is_right() {
-        let sample = include_str!("../../switchyard.toml");
-        let config = Config::parse(sample, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
-        assert_eq!(config.names(), ["demo", "upstream"]);
-    }
-
-    #[test]
-    fn every_error_is_told_at_once_with_line_key_and_remedy() {
-        let text = r#"[appliance]
-name = "a name that is far too long"
-dta = "x"
-
-[[account]]
-name = "acme"
-password-hash = "secret"
-bind = ["both"]
-networks = ["10.0.0.0/99"]
-validity = "two days"
-rate = -1
-
-[[peer]]
-name = "acme"
-address = "nowhere"
-windw = 5
-default-account = "nobody"
-bind = "sideways"
-
-[router]
-on-fault = "nowhere"
-"#;
-        assert_eq!(
-            problems(text),
-            [
-                "line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\"",
-                "line 2: appliance.name: must be 1 to 15 ASCII characters: it is our SMPP system_id",
-                "line 3: appliance.dta: is unknown; did you mean \"data\"?",
-                "line 7: account[0].password-hash: is no argon2 hash; make one with: switchyard hash-password",
-                "line 8: account[0].bind: \"both\" is not transmitter, receiver or transceiver",
-                "line 9: account[0].networks: \"10.0.0.0/99\" is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1",
-                "line 10: account[0].validity: is \"two days\", and must be a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"",
-                "line 11: account[0].rate: must be above 0 messages a second; leave it out for no limit",
-                "line 14: peer[0].name: \"acme\" is also the name of another account; names must differ",
-                "line 15: peer[0].address: is \"nowhere\", and must be host:port",
-                "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
-                "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
-                "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
-                "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]",
-            ]
-        );
-    }
-
-    #[test]
-    fn who_may_use_the_command_line_is_checked() {
-        let text = r#"[appliance]
-data = "/nowhere"
-[[peer]]
-name = "shell"
-address = "localhost:2775"
-system-id = "us"
-[shell]
-socket = "/run/x.sock"
-mode = "rw"
-group = "no group of this name"
-[[shell.users]]
-user = "no user of this name"
-numbers = ["16195550123"]
-[[shell.users]]
-uid = 7
-gid = 8
-numbers = "all"
-[[shell.users]]
-uid = 9
-numbers = "any"
-deliver = true
-[[shell.users]]
-uid = 10
-oprator = true
-"#;
-        assert_eq!(
-            problems(text),
-            [
-                "line 7: shell: is the name of another peer, too; queues and routes could not be told apart",
-                "line 9: shell.mode: is \"rw\", and must be octal, such as \"0660\"",
-                "line 10: shell.group: \"no group of this name\" is no group of this system",
-                "line 12: shell.users[0].user: \"no user of this name\" is no user of this system",
-                "line 13: shell.users[0].numbers: \"16195550123\" is no number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
-                "line 14: shell.users[1].user: exactly one of user, uid, group and gid says for whom an entry is",
-                "line 17: shell.users[1].numbers: is \"all\", and must be a list of numbers, or \"any\"",
-                "line 21: shell.users[2].deliver: goes with numbers = [...]: what is for these is delivered to the inbox",
-                "line 22: shell.users[3].numbers: is missing; write for example numbers = [\"+16195550123\"]",
-                "line 24: shell.users[3].oprator: is unknown; did you mean \"operator\"?",
-            ]
-        );
-        let right = r#"[appliance]
-data = "/nowhere"
-[shell]
-socket = "x.sock"
-[[shell.users]]
-uid = 7
-numbers = ["+16195550123", "+16195550124"]
-deliver = true
-[[shell.users]]
-gid = 8
-numbers = "any"
-"#;
-        let config = Config::parse(right, Path::new("/etc/switchyard")).unwrap();
-        assert_eq!(config.names(), ["shell"]);
-        let shell = config.shell.unwrap();
-        assert_eq!(shell.options.socket, Path::new("/etc/switchyard/x.sock"));
-        assert_eq!((shell.options.mode, shell.options.inboxes().len()), (0o660, 2));
-        assert!(shell.queue.addressee);
-    }
-
-    #[test]
-    fn what_is_no_toml_names_its_line() {
-        let found = problems("[appliance]\ndata = \n");
-        assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("line 2: TOML:"), "{found:?}");
-    }
-}
+mod tests;

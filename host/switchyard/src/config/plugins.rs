@@ -1,14 +1,14 @@
 //! What the file says of plugins: whose are taken, and what is bound first.
 
 use super::existing;
-use super::read::Section;
+use configuration::Section;
 use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
 use model::Hook;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The first binding of a hook.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HookSeed {
     pub(crate) hook: Hook,
     pub(crate) component: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(crate) struct HookSeed {
 }
 
 /// All of them, and what they have in common.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plugins {
     pub(crate) seeds: Vec<HookSeed>,
     pub(crate) trust: Trust,
@@ -40,9 +40,7 @@ impl Plugins {
         let section = root.section("plugins");
         let keys = section.section("trusted-keys");
         let trusted = keys.pairs().into_iter().filter_map(|(name, key)| {
-            TrustedKey::new(&name, &key)
-                .map_err(|error| section.wrong("trusted-keys", error.to_string()))
-                .ok()
+            TrustedKey::new(name, key).map_err(|error| section.wrong("trusted-keys", error.to_string())).ok()
         });
         let trust = Trust { keys: trusted.collect(), required: section.flag("require-signature", false) };
         if trust.required && trust.keys.is_empty() {
@@ -98,7 +96,7 @@ fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> HookSee
         Some("pass") => OnFault::Pass,
         Some(peer) if hook == Hook::Router => OnFault::Peer(peer.to_owned()),
         Some(other) => {
-            section.wrong("on-fault", format!("is {other:?}, and must be hold, reject or pass"));
+            section.unfit("on-fault", format!("is {other:?}"), "hold, reject or pass");
             OnFault::Hold
         }
     };

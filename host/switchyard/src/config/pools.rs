@@ -1,7 +1,7 @@
 //! `[redis]`, `[[redis.account]]`, `[pools]` and `[[pool]]`.
 
-use super::read::Section;
 use ::pools::{AccountOptions, DoorOptions, Rights};
+use configuration::Section;
 use engine::PoolLimits;
 use model::{PoolName, PoolSettings, Strategy};
 use resp::{Limits, Sum};
@@ -10,14 +10,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The door of Redis clients.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Door {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) options: DoorOptions,
 }
 
 /// A pool whose settings are said in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pool {
     pub(crate) name: PoolName,
     pub(crate) settings: PoolSettings,

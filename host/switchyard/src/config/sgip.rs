@@ -1,7 +1,7 @@
 //! `[[gateway]]`, `[account.sgip]`, and listeners that speak SGIP.
 
-use super::read::Section;
 use super::{Gateway, UNNUMBERED, address, secret};
+use configuration::Section;
 use engine::Uncertainty;
 use links::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
 use sgip::{Dialect, Fields};
@@ -97,7 +97,7 @@ pub(super) fn gateway(section: &Section<'_>, base: &Path) -> Gateway {
     let defaults = GatewayOptions::new(&name, UNNUMBERED, &target, node(section, "3010012345"));
     let mut classes = HashMap::new();
     for (code, class) in section.section("error-classes").pairs() {
-        match (code.parse::<u8>(), super::error_class(&class)) {
+        match (code.parse::<u8>(), super::error_class(class)) {
             (Ok(code), Some(class)) => {
                 classes.insert(code, class);
             }

@@ -1,8 +1,8 @@
 //! `[shell]` and `[[shell.users]]`.
 
 use super::UNNUMBERED;
-use super::read::Section;
 use ::shell::{Number, Numbers, Principal, ShellOptions, UserOptions};
+use configuration::Section;
 use engine::{PeerSettings, Uncertainty};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) const NAME: &str = "shell";
 
 /// The door of subscribers on the command line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Shell {
     pub(crate) options: ShellOptions,
     pub(crate) queue: PeerSettings,
@@ -25,7 +25,7 @@ pub(super) fn shell(section: &Section<'_>, base: &Path) -> Shell {
         Some(text) => match u32::from_str_radix(&text, 8) {
             Ok(mode @ 0..=0o777) => mode,
             _ => {
-                section.wrong("mode", format!("is {text:?}, and must be octal, such as \"0660\""));
+                section.unfit("mode", format!("is {text:?}"), "octal, such as \"0660\"");
                 defaults.mode
             }
         },
@@ -58,7 +58,7 @@ pub(super) fn shell(section: &Section<'_>, base: &Path) -> Shell {
     queue.addressee = true;
     queue.receipts = false;
     queue.uncertainty = Uncertainty::SendAgain;
-    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=u64::MAX);
+    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=super::MOST);
     section.finish();
     Shell { options, queue }
 }
@@ -114,9 +114,8 @@ fn numbers(section: &Section<'_>) -> Numbers {
         match section.text("numbers").as_deref() {
             Some("any") => return Numbers::Any,
             other => {
-                let what =
-                    format!("is {:?}, and must be a list of numbers, or \"any\"", other.unwrap_or_default());
-                section.wrong("numbers", what);
+                let what = format!("is {:?}", other.unwrap_or_default());
+                section.unfit("numbers", what, "a list of numbers, or \"any\"");
                 return Numbers::These(BTreeSet::new());
             }
         }

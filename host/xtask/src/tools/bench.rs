@@ -34,6 +34,8 @@ pub(crate) struct Options {
 enum Room {
     /// The data pump beside plain INSERTs into the same data base, and questions to a large history.
     Archive(super::archive_bench::Options),
+    /// Every page of the console, in an appliance with many peers, many accounts and a long history.
+    Console(super::console_bench::Options),
     /// GSM: messages for phones through resolution and custody; what passing on costs between MSC and HLR.
     Gsm(super::gsm_bench::Options),
     /// Plugins: what calls cost by language, all four hooks end to end, activations, replays.
@@ -248,6 +250,9 @@ fn thousands(count: u64) -> String {
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(Room::Archive(options)) = &options.room {
         return super::archive_bench::run(options);
+    }
+    if let Some(Room::Console(console)) = &options.room {
+        return super::console_bench::run(console, options.binary.as_deref());
     }
     if let Some(Room::Gsm(gsm)) = &options.room {
         return super::gsm_bench::run(gsm, options.binary.as_deref());

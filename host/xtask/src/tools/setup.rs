@@ -5,15 +5,18 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use xtask::{database, house};
 
-/// npm `smpp`.
-const NPM: &str = "smpp@0.5.1";
+/// npm `smpp`, and `axe-core`, which judges whether everybody can use the console.
+const NPM: [&str; 2] = ["smpp@0.5.1", "axe-core@4.11.0"];
 /// PyPI `smpplib` and `redis`.
 const PYPI: [&str; 2] = ["smpplib==2.2.4", "redis==8.1.0"];
+/// PyPI `schemathesis`.
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
-struct Need {
-    package: &'static str,
-    reason: &'static str,
-    there: fn() -> bool,
+/// A Debian package, why it is needed, and how it is seen that it is there.
+pub(crate) struct Need {
+    pub(crate) package: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) there: fn() -> bool,
 }
 
 const NEEDS: &[Need] = &[
@@ -64,9 +67,24 @@ const NEEDS: &[Need] = &[
     },
     Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
     Need {
+        package: "prometheus",
+        reason: "promtool, which tests the alert rules; the service that the package may start is not needed",
+        there: || runs("promtool", "--version"),
+    },
+    Need {
         package: "redis-tools",
         reason: "redis-cli and redis-benchmark, which ask number pools",
         there: || runs("redis-cli", "--version") && runs("redis-benchmark", "--version"),
+    },
+    Need {
+        package: "chromium",
+        reason: "looks at the console as people do, headless",
+        there: || runs("chromium", "--version"),
+    },
+    Need {
+        package: "chromium-driver",
+        reason: "lets a test use that browser",
+        there: || runs("chromedriver", "--version"),
     },
     Need {
         package: "mariadb-server",
@@ -85,11 +103,11 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-fn exists(path: &str) -> bool {
+pub(crate) fn exists(path: &str) -> bool {
     Path::new(path).exists()
 }
 
-fn runs(program: &str, argument: &str) -> bool {
+pub(crate) fn runs(program: &str, argument: &str) -> bool {
     let arguments =
         if argument == "-mensurepip" { vec!["-m", "ensurepip", "--version"] } else { vec![argument] };
     let mut command = Command::new(program);
@@ -100,12 +118,21 @@ fn runs(program: &str, argument: &str) -> bool {
 /// Installs what is missing, and says why. Does nothing the second time.
 pub(crate) fn run() -> Result<()> {
     packages(|_| true)?;
-    libraries()
+    libraries()?;
+    schemathesis()
 }
 
 /// Installs those of the needed packages that are wanted and missing.
 pub(crate) fn packages(wanted: impl Fn(&str) -> bool) -> Result<()> {
-    let wanted = NEEDS.iter().filter(|need| wanted(need.package));
+    install_those(NEEDS.iter().filter(|need| wanted(need.package)))
+}
+
+/// Installs those that are missing, of a tool's own needs.
+pub(crate) fn install_missing(needs: &[Need]) -> Result<()> {
+    install_those(needs.iter())
+}
+
+fn install_those<'a>(wanted: impl Iterator<Item = &'a Need>) -> Result<()> {
     let missing: Vec<_> = wanted.filter(|need| !(need.there)()).collect();
     if missing.is_empty() {
         return Ok(());
@@ -114,7 +141,7 @@ pub(crate) fn packages(wanted: impl Fn(&str) -> bool) -> Result<()> {
         println!("setup: installing {} ({})", need.package, need.reason);
     }
     let names: Vec<_> = missing.iter().map(|need| need.package).collect();
-    let advice = format!("cannot install what the tests need; by hand: apt-get install {}", names.join(" "));
+    let advice = format!("cannot install what is needed; by hand: apt-get install {}", names.join(" "));
     if install(&names).is_err() {
         println!("setup: trying again with fresh package lists");
         house::run(house::as_root("apt-get").args(["update", "-qq"])).with_context(|| advice.clone())?;
@@ -144,20 +171,35 @@ fn libraries() -> Result<()> {
     let folder = house::peers();
     let done = folder.join("complete");
     let pypi = PYPI.join(" ");
-    let wanted = format!("{NPM} {pypi}\n");
+    let npm = NPM.join(" ");
+    let wanted = format!("{npm} {pypi}\n");
     if std::fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
     std::fs::create_dir_all(&folder)?;
-    println!("setup: npm {NPM} and PyPI {pypi} into {}", folder.display());
+    println!("setup: npm {npm} and PyPI {pypi} into {}", folder.display());
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix"])
         .arg(&folder)
-        .arg(NPM);
+        .args(NPM);
     house::run(npm.stdout(Stdio::null()))?;
     let venv = folder.join("venv");
     house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
     house::run(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYPI))?;
     Ok(std::fs::write(done, wanted)?)
+}
+
+fn schemathesis() -> Result<()> {
+    let program = house::schemathesis();
+    let venv = house::peers().join("schemathesis");
+    let done = venv.join("complete");
+    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == SCHEMATHESIS) {
+        return Ok(());
+    }
+    println!("setup: PyPI {SCHEMATHESIS} into {}", venv.display());
+    house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    let mut pip = Command::new(venv.join("bin/pip"));
+    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]))?;
+    Ok(std::fs::write(done, SCHEMATHESIS)?)
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask swap`: the router exchanged by HTTP under full load; nobody may notice.
 
+use super::phases::{ALLOWED, flow};
 use super::place::{POLICY, Place};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xtask::appliance::{Appliance, PASSWORD};
 use xtask::guest;
-use xtask::load::{Probe, Sink, SinkOptions, Source, SourceOptions, SourceReport, Stop, Tally};
+use xtask::load::{Probe, Sink, SinkOptions, SourceOptions, Stop, Tally};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -27,8 +28,6 @@ pub(crate) struct Options {
 
 /// Numbers for the messages of one run.
 const MOST: usize = 24_000_000;
-/// How much later than without exchanges a message may be answered.
-const ALLOWED: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let place = Place::prepare("swap-", options.binary.as_deref())?;
@@ -41,57 +40,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// What one phase saw.
-struct Phase {
-    source: SourceReport,
-    /// The longest time in which nothing arrived at the peer.
-    gap: Duration,
-    arrived: u64,
-    time: Duration,
-}
-
-struct Bench {
-    appliance: Appliance,
-    tally: Arc<Tally>,
-    options: SourceOptions,
-}
-
-impl Bench {
-    /// Has traffic flow while `work` works.
-    fn flow<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(Phase, T)> {
-        let (source, watch) = (Source::start(&self.options, &self.tally)?, Arc::new(Stop::default()));
-        let (tally, over) = (Arc::clone(&self.tally), Arc::clone(&watch));
-        let from = (self.tally.arrived_so_far(), Instant::now());
-        let watcher =
-            std::thread::Builder::new().name("watch".to_owned()).spawn(move || longest_gap(&tally, &over))?;
-        // Traffic must be there before the first exchange, and after the last.
-        let pause = Stop::default();
-        pause.pause(Duration::from_millis(500));
-        let outcome = work();
-        pause.pause(Duration::from_millis(500));
-        watch.set();
-        let (arrived, time) = (self.tally.arrived_so_far() - from.0, from.1.elapsed());
-        let Ok(gap) = watcher.join() else { bail!("the watcher panicked") };
-        source.stop();
-        let source = source.join()?;
-        Ok((Phase { source, gap, arrived, time }, outcome?))
-    }
-}
-
-fn longest_gap(tally: &Tally, over: &Stop) -> Duration {
-    let (mut seen, mut since, mut longest) = (tally.arrived_so_far(), None, Duration::ZERO);
-    while !over.pause(Duration::from_millis(1)) {
-        let (now, arrived) = (Instant::now(), tally.arrived_so_far());
-        if arrived != seen {
-            if let Some(since) = since {
-                longest = longest.max(now - since);
-            }
-            (seen, since) = (arrived, Some(now));
-        }
-    }
-    longest
-}
-
 fn swap(place: &Place, options: &Options) -> Result<()> {
     let tally = Arc::new(Tally::new(MOST));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
@@ -101,13 +49,12 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
     let appliance = blueprint.start()?;
     let mut ask = SourceOptions::new(appliance.smpp(), "load", PASSWORD);
     ask.rate = options.rate;
-    let bench = Bench { appliance, tally: Arc::clone(&tally), options: ask };
-    let mut probe = Probe::bind(bench.appliance.smpp(), "probe", PASSWORD, "861", false)?;
+    let mut probe = Probe::bind(appliance.smpp(), "probe", PASSWORD, "861", false)?;
     let component = std::fs::read(&place.component)?;
 
-    let (with, mut outcome) = bench.flow(|| exchange(&bench.appliance, &mut probe, options, &component))?;
+    let (with, mut outcome) = flow(&ask, &tally, || exchange(&appliance, &mut probe, options, &component))?;
     let time = with.time;
-    let (without, ()) = bench.flow(|| {
+    let (without, ()) = flow(&ask, &tally, || {
         Stop::default().pause(time.saturating_sub(Duration::from_secs(1)));
         Ok(())
     })?;
@@ -115,7 +62,7 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
     // Every probe's trace, now that all have been delivered.
     let mut named = 0;
     for (id, versions) in outcome.traces.drain(..) {
-        let trace = bench.appliance.get(&format!("/v1/messages/{id}"))?;
+        let trace = appliance.get(&format!("/v1/messages/{id}"))?;
         let version = trace["why_here"]["version"].as_str().context("a trace without a version")?;
         ensure!(
             versions.iter().any(|one| one == version),
@@ -123,21 +70,13 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
         );
         named += 1;
     }
-    let (status, _) = bench.appliance.stop()?;
+    let (status, _) = appliance.stop()?;
     ensure!(status.success(), "the stop ended with {status}");
     let report = sink.stop()?;
     let sums = tally.accounts();
 
-    for (name, phase) in [("with exchanges", &with), ("without", &without)] {
-        println!(
-            "  {name:<15}{:>8.0} a second; answers p50 {:>5.1} ms, p99 {:>5.1} ms, longest {:>6.1} ms; longest silence at the peer {:>5.1} ms",
-            phase.arrived as f64 / phase.time.as_secs_f64(),
-            phase.source.answers.quantile(0.5).as_secs_f64() * 1e3,
-            phase.source.answers.quantile(0.99).as_secs_f64() * 1e3,
-            phase.source.answers.max().as_secs_f64() * 1e3,
-            phase.gap.as_secs_f64() * 1e3,
-        );
-    }
+    with.print("with exchanges");
+    without.print("without");
     println!(
         "  {} uploads and activations (p50 {:?}, longest {:?}), {} rollbacks (longest {:?})",
         options.swaps,
@@ -158,8 +97,7 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
         sums.duplicates,
         report.last_error
     );
-    let delay = with.source.answers.max().saturating_sub(without.source.answers.max());
-    ensure!(delay <= ALLOWED, "the longest answer was {delay:?} longer than without exchanges");
+    let delay = with.delay_against(&without)?;
     println!(
         "swap: nobody noticed: the longest answer was {delay:.1?} longer than without exchanges (allowed {ALLOWED:?})"
     );

@@ -1,6 +1,7 @@
 //! Whoever wants something: submitters, those who ask and take back, admins, and the answers of plugins.
 
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
+use crate::orders;
 use crate::plugins::Plugins;
 use crate::senders;
 use bytes::Bytes;
@@ -84,6 +85,7 @@ impl World {
                 sender: None,
                 quote: None,
                 seen: None,
+                faulted: None,
             },
         };
         if self.plan.money {
@@ -93,6 +95,19 @@ impl World {
             message.routed.sender = senders::wish(&mut self.random, self.healthy);
         }
         message
+    }
+
+    /// Whether receipts may be taken out of queues too.
+    pub(super) fn purges(&self) -> bool {
+        self.plan.orders && self.seed.is_multiple_of(4)
+    }
+
+    /// An admin's word about what waits.
+    pub(super) fn some_order(&mut self) {
+        let parties = orders::Parties { account: ACCOUNT, peers: PEERS };
+        let purges = self.purges();
+        let event = orders::somebody(&mut self.random, &self.engine, &parties, purges);
+        self.apply(event);
     }
 
     pub(super) fn operate(&mut self) {

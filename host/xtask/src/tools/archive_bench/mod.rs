@@ -2,7 +2,7 @@
 //! how long questions to a large history take.
 
 mod plain;
-mod questions;
+pub(super) mod questions;
 pub(super) mod shelf;
 
 use anyhow::{Context, Result, ensure};

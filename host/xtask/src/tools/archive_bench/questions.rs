@@ -56,7 +56,7 @@ pub(crate) fn measure(
 }
 
 /// Copies the rows that are there, under other ids, numbers and times, until there are so many.
-async fn fill(url: &str, wanted: u64) -> Result<u64> {
+pub(crate) async fn fill(url: &str, wanted: u64) -> Result<u64> {
     let first = MessageId::FIRST.0;
     let (mut have, begun) = (count(url).await?, Instant::now());
     let block = have.min(STEP);
@@ -79,7 +79,8 @@ async fn fill(url: &str, wanted: u64) -> Result<u64> {
             &format!(
                 "INSERT INTO messages SELECT {id}, accepted_at + {offset} * 2, ended_at + {offset} * 2, direction, account, \
                  peer, source, source_ton, source_npi, {destination}, destination_ton, destination_npi, state, error, \
-                 peer_message_id, attempts, priority, data_coding, udhi, body, router, router_version, note, trace \
+                 peer_message_id, attempts, priority, data_coding, udhi, body, router, router_version, note, trace, price, \
+                 price_account, price_state, decision \
                  FROM seed WHERE id < {upper}"
             ),
         )

@@ -106,6 +106,7 @@ fn finished(n: u64) -> (Message, Final) {
             sender: None,
             quote: None,
             seen: None,
+            faulted: None,
         },
     };
     let reported = 1500 + n * 7919 % 9000;

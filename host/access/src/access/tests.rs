@@ -1,0 +1,169 @@
+use super::*;
+use crate::{Outcome, Role};
+use model::{Moment, Timestamp};
+
+fn at(minutes: u64) -> Now {
+    Now { wall: Timestamp(1_000_000 + minutes * 60_000), mono: Moment(minutes * 60_000) }
+}
+
+fn user(name: &str, role: Role) -> NewUser {
+    NewUser {
+        name: name.to_owned(),
+        role,
+        account: None,
+        bodies: false,
+        password_hash: Some("$hash".to_owned()),
+    }
+}
+
+fn deed(by: &str, what: &str, subject: &str) -> Deed {
+    Deed {
+        at: Timestamp(1),
+        by: by.to_owned(),
+        what: what.to_owned(),
+        subject: subject.to_owned(),
+        detail: None,
+        from: None,
+        outcome: Outcome::Done,
+        status: 200,
+    }
+}
+
+#[test]
+fn users_tokens_and_the_log_outlive_a_restart_and_sessions_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.redb");
+    let access = Access::open(&path).unwrap();
+    access.add_user(user("ann", Role::Admin), "token", at(0)).unwrap();
+    access.add_user(user("bob", Role::Viewer), "ann", at(1)).unwrap();
+    let change = UserChange { bodies: Some(true), ..UserChange::default() };
+    access.change_user("bob", change, Some(1), ("ann", None), at(2)).unwrap();
+    let new =
+        NewToken { name: "ci".to_owned(), role: Role::Operator, account: None, bodies: false, days: Some(1) };
+    let (word, made) = access.make_token(new, "ann", at(3)).unwrap();
+    assert_eq!(access.note(deed("ann", "POST /v1/tokens", "ci")).unwrap(), 1);
+    let (_, session) = access.open_session(&Who::User("ann".into()), Some(1), at(3)).unwrap().unwrap();
+    assert!(access.session(&session.secret, at(4)).is_some());
+    drop(access);
+
+    let octets = std::fs::read(&path).unwrap();
+    assert!(!octets.windows(word.len()).any(|window| window == word.as_bytes()), "the token is on disk");
+
+    let access = Access::open(&path).unwrap();
+    assert!(access.session(&session.secret, at(4)).is_none());
+    let bob = access.user("bob").unwrap();
+    assert_eq!((bob.role, bob.bodies, bob.version, bob.by.as_str()), (Role::Viewer, true, 2, "ann"));
+    assert_eq!(access.users().len(), 2);
+    assert_eq!(access.tokens(), [made]);
+    let (who, caller) = access.bearer(&word, at(4)).unwrap();
+    assert_eq!((&*caller.name, caller.role), ("token:ci", Role::Operator));
+    assert_eq!(access.token_end(&who), Some(Timestamp(at(3).wall.0 + 86_400_000)));
+    assert!(access.bearer(&word, at(3 + 24 * 60)).is_none());
+    assert!(access.bearer("swyd_0", at(4)).is_none());
+    assert_eq!(access.note(deed("ann", "DELETE /v1/tokens/{name}", "ci")).unwrap(), 2);
+    access.remove_token("ci").unwrap();
+    assert!(access.bearer(&word, at(4)).is_none());
+    access.remove_user("bob", None).unwrap();
+    drop(access);
+    let access = Access::open(&path).unwrap();
+    assert_eq!((access.users().len(), access.tokens().len()), (1, 0));
+}
+
+#[test]
+fn a_session_is_as_its_user_is_now_and_ends_with_his_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access::open(&folder.path().join("access.redb")).unwrap();
+    access.add_user(user("ann", Role::Admin), "token", at(0)).unwrap();
+    access.add_user(user("bob", Role::Operator), "token", at(0)).unwrap();
+    let open = |version| access.open_session(&Who::User("bob".into()), Some(version), at(0)).unwrap();
+    let (caller, opened) = open(1).unwrap();
+    assert_eq!(caller.role, Role::Operator);
+    let session = access.session(&opened.secret, at(1)).unwrap();
+    assert!(session.is_meant(&opened.csrf) && !session.is_meant("") && !session.is_meant(&opened.secret));
+
+    let change = UserChange { role: Some(Role::Viewer), ..UserChange::default() };
+    access.change_user("bob", change, None, ("ann", None), at(1)).unwrap();
+    assert_eq!(access.session(&opened.secret, at(1)).unwrap().caller.role, Role::Viewer);
+
+    assert!(open(1).is_none(), "his password was looked at before he was changed");
+    let change = UserChange { password_hash: Some("$other".to_owned()), ..UserChange::default() };
+    access.change_user("bob", change, None, ("bob", None), at(2)).unwrap();
+    assert!(access.session(&opened.secret, at(2)).is_none());
+
+    let (_, opened) = open(3).unwrap();
+    access.remove_user("bob", None).unwrap();
+    assert!(access.session(&opened.secret, at(2)).is_none());
+    assert!(open(3).is_none());
+    let (_, house) = access.open_session(&Who::House, None, at(2)).unwrap().unwrap();
+    assert_eq!(access.session(&house.secret, at(2)).unwrap().caller, Caller::house());
+    assert!(access.close_session(&house.secret) && access.session(&house.secret, at(2)).is_none());
+}
+
+#[test]
+fn a_refused_change_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access::open(&folder.path().join("access.redb")).unwrap();
+    access.add_user(user("ann", Role::Admin), "token", at(0)).unwrap();
+    let before = access.users();
+    let change = UserChange {
+        role: Some(Role::Viewer),
+        password_hash: Some("$other".to_owned()),
+        ..UserChange::default()
+    };
+    assert!(matches!(
+        access.change_user("ann", change, None, ("ann", None), at(1)),
+        Err(AccessError::LastAdmin(_))
+    ));
+    assert!(access.add_user(user("ann", Role::Viewer), "ann", at(1)).is_err());
+    assert_eq!(access.users(), before);
+    assert_eq!(access.password_hash("ann"), Some(("$hash".to_owned(), 1)));
+    assert_eq!(access.password_hash("nobody"), None);
+}
+
+#[test]
+fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access::open(&folder.path().join("access.redb")).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            let access = &access;
+            scope.spawn(move || {
+                for turn in 0..25 {
+                    let by = if writer % 2 == 0 { "ann" } else { "bob" };
+                    access.note(deed(by, "PUT /v1/tables/{name}", &format!("{writer}-{turn}"))).unwrap();
+                }
+            });
+        }
+    });
+    let all = AuditQuery { limit: 1000, ..AuditQuery::default() };
+    let page = access.audit(&all).unwrap();
+    let serials: Vec<u64> = page.entries.iter().map(|entry| entry.serial).collect();
+    assert_eq!(serials, (1..=200).rev().collect::<Vec<_>>());
+    assert_eq!(page.next, None);
+
+    let mut query = AuditQuery { limit: 30, by: Some("bob".to_owned()), ..AuditQuery::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = access.audit(&query).unwrap();
+        assert!(page.entries.len() <= 30);
+        found.extend(page.entries);
+        match page.next {
+            Some(next) => query.before = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(found.len(), 100);
+    assert!(found.iter().all(|entry| entry.deed.by == "bob"));
+    assert!(found.windows(2).all(|pair| pair[0].serial > pair[1].serial));
+
+    let one =
+        AuditQuery { subject: Some("3-7".to_owned()), what: Some("/v1/tables".to_owned()), ..all.clone() };
+    assert_eq!(access.audit(&one).unwrap().entries.len(), 1);
+    let none = AuditQuery { what: Some("/v1/users".to_owned()), ..all };
+    assert_eq!(access.audit(&none).unwrap().entries.len(), 0);
+
+    let long = "é".repeat(5_000);
+    access.note(deed("ann", "x", &long)).unwrap();
+    let kept = access.audit(&AuditQuery { limit: 1, ..AuditQuery::default() }).unwrap();
+    assert_eq!(kept.entries[0].deed.subject.chars().count(), 1025);
+}

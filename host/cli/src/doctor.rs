@@ -1,0 +1,329 @@
+//! `switchyard doctor`: what is wrong with the machine, the configuration or the appliance, and what to do about it.
+
+mod machine;
+mod running;
+
+use crate::attention::{Finding, Level};
+use crate::command::House;
+use crate::output::{Failure, Output, Streams};
+use crate::table::padded;
+use clap::Args;
+use client::At;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+Exit status:
+  0  nothing is wrong; there may be warnings
+  2  the command line is wrong
+  3  something is wrong: each line that says `error`
+
+Examples:
+  switchyard doctor --config /etc/switchyard/switchyard.toml
+  switchyard doctor --config switchyard.toml --offline      # before the first start
+  switchyard doctor --json | jq '.findings[] | select(.level != \"ok\")'";
+
+/// Where the configuration is looked for if nobody says.
+const CONFIGURATION: &str = "/etc/switchyard/switchyard.toml";
+
+/// What a configuration file says about its machine, as far as the doctor looks at it.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// What is in it, in a few words.
+    pub summary: String,
+    /// The folder of everything that is kept.
+    pub data: PathBuf,
+    /// The file of the API's token.
+    pub token_file: PathBuf,
+    /// Free octets on the disk below which submissions are refused.
+    pub watermark: u64,
+    /// Every address that is listened at, with what for.
+    pub listens: Vec<(String, SocketAddr)>,
+    /// Connections that may come in, all listeners together, and go out.
+    pub connections: u64,
+    /// Where the API is, as an URL.
+    pub url: String,
+    /// Host and port of the archive's data base, if it is one that is reached over the network.
+    pub archive: Option<String>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct DoctorCommand {
+    /// The configuration file; SWITCHYARD_CONFIG otherwise, or /etc/switchyard/switchyard.toml if there is one. Without
+    /// any, only the running appliance is looked at.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Look at the machine and the configuration only, and ask no appliance.
+    #[arg(long)]
+    offline: bool,
+    #[command(flatten)]
+    at: At,
+    /// Print JSON, for programs.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl DoctorCommand {
+    pub(crate) fn run(self, streams: Streams, house: &House) -> ExitCode {
+        let output = Output::new(streams, self.json);
+        let found = self.look(&output, house);
+        let done = found.and_then(|found| tell(&output, &found));
+        output.end(done)
+    }
+
+    fn look(self, output: &Output, house: &House) -> Result<Vec<Finding>, Failure> {
+        let set = std::env::var_os("SWITCHYARD_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let usual = Some(PathBuf::from(CONFIGURATION)).filter(|path| path.exists());
+        let path = self.config.or(set).or(usual);
+        if path.is_none() && self.offline {
+            let what = "there is no configuration to look at: say --config FILE, or leave --offline out";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        let mut found = Vec::new();
+        let facts = path.and_then(|path| configuration(&path, house, &mut found));
+        let at = match &facts {
+            Some(facts) => self.at.or(&facts.url, &facts.token_file),
+            None => self.at,
+        };
+        let is_running = !self.offline && running::look(at, house.version, output.now(), &mut found);
+        if let Some(facts) = &facts {
+            machine::look(facts, is_running, output.now(), &mut found);
+            if self.offline {
+                machine::archive(facts, &mut found);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Reads the configuration over, as `switchyard check` does.
+fn configuration(path: &Path, house: &House, found: &mut Vec<Finding>) -> Option<Facts> {
+    let name = path.display();
+    match (house.read)(path) {
+        Ok(facts) => {
+            let what = format!("{name}: right: {}", facts.summary);
+            found.push(Finding::new(Level::Ok, "configuration", what, ""));
+            Some(facts)
+        }
+        Err(wrong) => {
+            for line in wrong.lines().filter(|line| !line.trim().is_empty()) {
+                let remedy =
+                    format!("correct {name}; switchyard check --config {name} tells all of it again");
+                found.push(Finding::new(Level::Error, "configuration", line.trim(), remedy));
+            }
+            None
+        }
+    }
+}
+
+fn tell(output: &Output, found: &[Finding]) -> Result<(), Failure> {
+    let count = |level: Level| found.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    if output.json {
+        let findings: Vec<_> = found.iter().map(Finding::json).collect();
+        output.document(&json!({
+            "ok": errors == 0, "errors": errors, "warnings": warnings, "findings": findings,
+        }))?;
+    } else {
+        for finding in found {
+            let level = output.paint(finding.level.tone(), &padded(finding.level.word(), 7));
+            let what = client::terminal::visible(&finding.what);
+            output.line(&format!("{level}  {}  {what}", padded(finding.about, 13)))?;
+            if !finding.remedy.is_empty() {
+                let remedy = client::terminal::visible(&finding.remedy);
+                output.line(&format!("{}  -> {remedy}", padded("", 22)))?;
+            }
+        }
+    }
+    match errors {
+        0 => Ok(()),
+        errors => Err(Failure::Unsound(format!("errors: {errors}, warnings: {warnings}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stub::{NOW, Stub, VERSION, run};
+    use serde_json::{Value, json};
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    /// A configuration as the tests' house reads it.
+    fn configuration(folder: &Path, more: &Value) -> PathBuf {
+        let mut facts = json!({
+            "data": folder.join("data"), "watermark": 1, "listens": { "smpp": "127.0.0.1:0" }, "connections": 10,
+            "url": "http://127.0.0.1:1",
+        });
+        facts.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let path = folder.join("switchyard.json");
+        std::fs::write(&path, facts.to_string()).unwrap();
+        path
+    }
+
+    /// Has a file been written at this time.
+    fn written(file: &Path, at: u64) {
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_millis(at)).unwrap();
+    }
+
+    fn data(folder: &Path) -> PathBuf {
+        let data = folder.join("data");
+        std::fs::create_dir(&data).unwrap();
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(data.join("token"), "t".repeat(64)).unwrap();
+        std::fs::set_permissions(data.join("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        written(&data.join("token"), NOW - 1_000);
+        data
+    }
+
+    fn findings(arguments: &[&str], url: &str) -> (u8, Vec<(String, String, String)>) {
+        let done = run(url, &[arguments, &["--json"]].concat());
+        let told: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let findings = told["findings"].as_array().unwrap().iter();
+        let findings = findings
+            .map(|found| (word(&found["level"]), word(&found["about"]), word(&found["what"])))
+            .collect();
+        (done.code, findings)
+    }
+
+    fn level<'a>(found: &'a [(String, String, String)], about: &str) -> Vec<&'a str> {
+        found.iter().filter(|finding| finding.1 == about).map(|finding| finding.0.as_str()).collect()
+    }
+
+    #[test]
+    fn a_machine_that_is_well_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        data(folder.path());
+        let path = configuration(folder.path(), &json!({}));
+        let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
+        assert_eq!(code, 0, "{found:?}");
+        for about in ["configuration", "data", "disk", "token", "clock", "ports"] {
+            assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
+        }
+        let done = run("", &["doctor", "--offline", "--config", path.to_str().unwrap()]);
+        assert!(done.out.starts_with("ok       configuration  "), "{done:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_machine_is_told_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = data(folder.path());
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(data.join("token"), "short").unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        // A data base that nobody serves: the port was free a moment ago.
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let path = configuration(
+            folder.path(),
+            &json!({
+                "watermark": u64::MAX, "listens": { "smpp": taken.local_addr().unwrap() }, "connections": 1_u64 << 40,
+                "archive": gone.to_string(),
+            }),
+        );
+        let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
+        assert_eq!(code, 3, "{found:?}");
+        assert_eq!(level(&found, "data"), ["warning"]);
+        for about in ["disk", "token", "ports", "archive"] {
+            assert_eq!(level(&found, about), ["error"], "{about}: {found:?}");
+        }
+        assert_eq!(level(&found, "open files"), ["warning"]);
+        let port = taken.local_addr().unwrap().port().to_string();
+        assert!(found.iter().any(|finding| finding.1 == "ports" && finding.2.contains(&port)));
+    }
+
+    #[test]
+    fn before_the_first_start_nothing_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = configuration(folder.path(), &json!({}));
+        let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
+        assert_eq!(code, 0, "{found:?}");
+        assert_eq!((level(&found, "data"), level(&found, "token")), (vec!["ok"], vec!["ok"]), "{found:?}");
+        let path = configuration(folder.path(), &json!({ "data": path.join("data") }));
+        let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
+        assert_eq!((code, level(&found, "data")), (3, vec!["error"]), "{found:?}");
+    }
+
+    #[test]
+    fn a_clock_that_went_back_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = data(folder.path());
+        written(&data.join("token"), NOW + 3_600_000);
+        let path = configuration(folder.path(), &json!({}));
+        let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
+        assert_eq!((code, level(&found, "clock")), (3, vec!["error"]), "{found:?}");
+    }
+
+    #[test]
+    fn a_wrong_configuration_is_told_line_by_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wrong.json");
+        std::fs::write(&path, "no\u{1b}").unwrap();
+        let done = run("", &["doctor", "--offline", "--config", path.to_str().unwrap()]);
+        assert_eq!((done.code, done.error.as_str()), (3, "switchyard: errors: 1, warnings: 0\n"));
+        assert!(done.out.starts_with("error    configuration  ") && !done.out.contains('\u{1b}'), "{done:?}");
+    }
+
+    fn appliance(version: &str, phase: &str, archive: &Value) -> Stub {
+        Stub::default()
+            .with("GET /v1/health", 200, &json!({ "status": "ok" }))
+            .with(
+                "GET /v1/status",
+                200,
+                &json!({
+                    "name": "SWITCHYARD", "version": version, "uptime_seconds": 100, "waiting": 0,
+                    "disk_free": 1, "disk_low": false, "totals": {},
+                }),
+            )
+            .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/queues", 200, &json!([{ "peer": "upstream", "uncertain": 0, "links": 1 }]))
+            .with("GET /v1/links", 200, &json!([{ "peer": "upstream", "role": "client", "phase": phase }]))
+            .with("GET /v1/archive", 200, archive)
+    }
+
+    #[test]
+    fn a_running_appliance_is_asked() {
+        let up = json!({ "state": "up", "backlog": 0, "refused": 0 });
+        let stub = appliance(VERSION, "bound", &up);
+        let url = stub.start();
+        let (code, found) = findings(&["doctor"], &url);
+        assert_eq!(code, 0, "{found:?}");
+        for about in ["appliance", "token", "version", "links", "uncertain", "archive"] {
+            assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
+        }
+        // The ports that it listens at are taken, and are to be.
+        let folder = tempfile::tempdir().unwrap();
+        data(folder.path());
+        let port = url.strip_prefix("http://").unwrap();
+        let path = configuration(folder.path(), &json!({ "listens": { "http": port }, "url": url }));
+        let (code, found) = findings(&["doctor", "--config", path.to_str().unwrap()], &url);
+        assert_eq!((code, level(&found, "ports")), (0, vec!["ok"]), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_running_appliance_is_told() {
+        let down = json!({ "state": "down", "error": "gone", "backlog": 7, "refused": 0 });
+        let url = appliance("0.0.1", "backing-off", &down).start();
+        let (code, found) = findings(&["doctor"], &url);
+        assert_eq!(code, 3);
+        assert_eq!(level(&found, "version"), ["warning"]);
+        assert_eq!(
+            (level(&found, "links"), level(&found, "archive")),
+            (vec!["error"], vec!["error"]),
+            "{found:?}"
+        );
+        let (code, found) = findings(&["doctor"], "http://127.0.0.1:1");
+        assert_eq!((code, level(&found, "appliance")), (3, vec!["error"]), "{found:?}");
+        let url = Stub::default()
+            .with("GET /v1/health", 200, &json!({ "status": "ok" }))
+            .with("GET /v1/status", 401, &json!({ "title": "unauthorised", "detail": "no" }))
+            .start();
+        let (code, found) = findings(&["doctor"], &url);
+        assert_eq!((code, level(&found, "token")), (3, vec!["error"]), "{found:?}");
+    }
+}

@@ -1,0 +1,263 @@
+//! `switchyard status`: the appliance on one screen.
+
+use crate::attention::{Finding, attention};
+use crate::output::{Failure, Output, Streams, Tone};
+use crate::picture::Picture;
+use crate::table::{count, number, octets, padded, span, word};
+use crate::way::{Way, exits};
+use clap::Args;
+use client::Appliance;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+const AFTER: &str = concat!(
+    exits!(),
+    "
+Examples:
+  switchyard status
+  switchyard status --json | jq '.attention[].what'"
+);
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct StatusCommand {
+    #[command(flatten)]
+    way: Way,
+}
+
+impl StatusCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        self.way.ask(streams, status)
+    }
+}
+
+fn status(appliance: &Appliance, output: &Output) -> Result<(), Failure> {
+    let picture = Picture::take_all(appliance)?;
+    let now = output.now();
+    let found = attention(&picture, now);
+    if output.json {
+        let mut document = picture.figures();
+        document["name"] = picture.status["name"].clone();
+        document["version"] = picture.status["version"].clone();
+        document["uptime-seconds"] = picture.status["uptime_seconds"].clone();
+        document["attention"] = found.iter().map(Finding::json).collect();
+        return output.document(&document);
+    }
+    output.write(&screen(&picture, now, output))?;
+    output.write("\n")?;
+    if found.is_empty() {
+        return output.line(&output.paint(Tone::Good, "Nothing needs attention."));
+    }
+    output.line(&output.paint(Tone::Strong, "Needs attention:"))?;
+    output.write(&findings(&found, output))
+}
+
+/// Findings, each with what to do under it.
+pub(crate) fn findings(found: &[Finding], output: &Output) -> String {
+    let mut text = String::new();
+    for finding in found {
+        let level = output.paint(finding.level.tone(), &padded(finding.level.word(), 7));
+        text.push_str(&format!("  {level}  {}\n", finding.what));
+        if !finding.remedy.is_empty() {
+            text.push_str(&format!("  {}  -> {}\n", padded("", 7), finding.remedy));
+        }
+    }
+    text
+}
+
+/// Names and figures, side by side; what is zero and uninteresting is left out by the caller.
+fn figures(pairs: &[(&str, String)]) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    pairs.join("   ")
+}
+
+fn screen(picture: &Picture, now: u64, output: &Output) -> String {
+    let status = &picture.status;
+    let tone = if picture.word() == "ready" { Tone::Good } else { Tone::Bad };
+    let up = status["uptime_seconds"].as_u64().unwrap_or(0).saturating_mul(1_000);
+    let mut text = format!(
+        "{}   {}   up {}\n\n",
+        output.paint(Tone::Strong, &format!("{} {}", word(&status["name"]), word(&status["version"]))),
+        output.paint(tone, picture.word()),
+        span(&up.into()),
+    );
+    let mut line = |name: &str, rest: &str| text.push_str(&format!("{}  {rest}\n", padded(name, 8)));
+    let age = picture.oldest().map_or_else(|| "-".to_owned(), |at| span(&now.saturating_sub(at).into()));
+    line(
+        "messages",
+        &figures(&[
+            ("waiting", count(&status["waiting"])),
+            ("queued", number(picture.sum("queued"))),
+            ("oldest", age),
+            ("in flight", number(picture.sum("in_flight"))),
+            ("deferred", number(picture.sum("deferred"))),
+            ("uncertain", number(picture.sum("uncertain"))),
+        ]),
+    );
+    let totals = |names: &[&'static str]| -> Vec<(&str, String)> {
+        names.iter().map(|name| (*name, count(&status["totals"][*name]))).collect()
+    };
+    line("accepted", &figures(&[("since the start", count(&status["totals"]["accepted"]))]));
+    line("ended", &figures(&totals(&["delivered", "relayed", "failed", "expired", "rejected", "cancelled"])));
+    let (up, dialled) = picture.dialled();
+    let mut links = vec![("to peers", format!("{up} of {dialled} up"))];
+    links.push(("from accounts", number(picture.served() as u64)));
+    line("links", &figures(&links));
+    let plugins: Vec<String> = picture
+        .plugins()
+        .filter(|(_, plugin)| plugin["live"] != false)
+        .map(|(hook, plugin)| format!("{hook} {} {}", word(&plugin["plugin"]), word(&plugin["version"])))
+        .collect();
+    line("plugins", &if plugins.is_empty() { "none".to_owned() } else { plugins.join("   ") });
+    line("disk", &format!("{} free", octets(status["disk_free"].as_u64().unwrap_or(0))));
+    line("archive", &archive(&picture.archive));
+    text
+}
+
+fn archive(archive: &Value) -> String {
+    match archive["state"].as_str() {
+        None => "none; what has ended is kept for a while (finished-retention)".to_owned(),
+        Some(state) => {
+            figures(&[("", word(&json!(state))), ("backlog", count(&archive["backlog"]))]).trim().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stub::{NOW, Stub, run};
+    use serde_json::json;
+
+    fn healthy() -> Stub {
+        Stub::default()
+            .with(
+                "GET /v1/status",
+                200,
+                &json!({
+                    "name": "SWITCHYARD", "version": "0.1.0", "uptime_seconds": 273_840, "waiting": 17,
+                    "finished_kept": 3, "disk_free": 51_539_607_552_u64, "disk_low": false, "recovered": 0,
+                    "recovery_ms": 12, "totals": {
+                        "accepted": 1_234_567, "delivered": 1_200_000, "relayed": 34_000, "failed": 12,
+                        "expired": 0, "rejected": 538, "cancelled": 0,
+                    },
+                }),
+            )
+            .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/archive", 200, &json!({ "state": "up", "backlog": 3, "refused": 0 }))
+            .with("GET /v1/hooks", 200, &json!([{ "hook": "router", "counts": [plugin(&[0, 0])] }]))
+    }
+
+    fn plugin(faults: &[u64]) -> serde_json::Value {
+        json!({
+            "plugin": "prefix-router", "version": "58cd962459f1", "live": true, "calls": 100, "faults": faults,
+            "nanoseconds": 9,
+        })
+    }
+
+    fn queue(peer: &str, queued: u64, links: u64, oldest: Option<u64>, brake: &str) -> serde_json::Value {
+        json!({
+            "peer": peer, "configured": true, "queued": queued, "aside": 0, "parked": 0, "deferred": 2,
+            "resolving": 0, "in_flight": 5, "uncertain": 0, "awaiting_receipt": 1, "oldest": oldest,
+            "links": links, "brake": brake,
+        })
+    }
+
+    fn link(peer: &str, role: &str, phase: &str, error: Option<&str>) -> serde_json::Value {
+        json!({ "peer": peer, "role": role, "phase": phase, "last_error": error })
+    }
+
+    #[test]
+    fn an_appliance_that_is_well() {
+        let url = healthy()
+            .with("GET /v1/queues", 200, &json!([queue("upstream", 10, 2, Some(NOW - 2_500), "idle")]))
+            .with(
+                "GET /v1/links",
+                200,
+                &json!([
+                    link("upstream", "client", "bound", None),
+                    link("upstream", "client", "bound", None),
+                    link("demo", "server", "bound", None),
+                ]),
+            )
+            .start();
+        let done = run(&url, &["status"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        insta::assert_snapshot!("status_well", done.out);
+    }
+
+    #[test]
+    fn what_needs_attention_is_told_worst_first_with_what_to_do() {
+        let mut strange = queue("gone", 4, 0, Some(NOW - 9_000), "the peer is not in the configuration");
+        strange["configured"] = json!(false);
+        let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
+        doubtful["uncertain"] = json!(3);
+        let url = Stub::default()
+            .with(
+                "GET /v1/status",
+                200,
+                &json!({
+                    "name": "SWITCHYARD", "version": "0.1.0", "uptime_seconds": 5, "waiting": 17,
+                    "disk_free": 1_000_000, "disk_low": true, "totals": {},
+                }),
+            )
+            .with("GET /v1/ready", 503, &json!({ "status": "not ready", "reasons": ["the disk is low"] }))
+            .with(
+                "GET /v1/queues",
+                200,
+                &json!([
+                    doubtful,
+                    strange,
+                    queue("demo", 7, 0, Some(NOW - 7_200_000), "no link is up"),
+                    queue("slow", 1, 1, None, "the peer throttles us, until 1"),
+                    queue("held", 1, 1, None, "suspended by ada: maintenance"),
+                ]),
+            )
+            .with(
+                "GET /v1/links",
+                200,
+                &json!([
+                    link("upstream", "client", "backing-off", Some("refused\u{1b}[2J")),
+                    link("slow", "client", "bound", None),
+                    link("slow", "client", "binding", None),
+                ]),
+            )
+            .with(
+                "GET /v1/archive",
+                200,
+                &json!({ "state": "down", "error": "no route to host", "backlog": 12, "refused": 1 }),
+            )
+            .with(
+                "GET /v1/configuration",
+                200,
+                &json!({ "version": 9, "pending": { "version": 9, "reverts-at": NOW + 90_000 } }),
+            )
+            .start();
+        let done = run(&url, &["status"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        insta::assert_snapshot!("status_unwell", done.out);
+        let done = run(&url, &["status", "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(document["attention"].as_array().unwrap().len(), 12, "{document:#}");
+        assert_eq!((&document["ready"], &document["uncertain"]), (&json!(false), &json!(3)));
+        assert!(!done.out.trim_end().chars().any(char::is_control));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_or_is_not_ours_ends_with_two() {
+        let done = run("http://127.0.0.1:1", &["status"]);
+        assert_eq!((done.code, done.out.as_str()), (2, ""));
+        assert!(done.error.contains("127.0.0.1:1/v1/status"), "{}", done.error);
+        let url = Stub::default().with(
+            "GET /v1/status",
+            401,
+            &json!({ "title": "unauthorised", "status": 401, "detail": "send the header" }),
+        );
+        let url = url.start();
+        let done = run(&url, &["status"]);
+        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: unauthorised: send the header\n"));
+        let done = run(&url, &["status", "--json"]);
+        let problem: serde_json::Value = serde_json::from_str(&done.error).unwrap();
+        assert_eq!((done.code, &problem["status"]), (2, &json!(401)));
+    }
+}

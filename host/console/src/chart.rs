@@ -1,0 +1,145 @@
+//! Charts of the last minutes, drawn as SVG.
+
+use crate::words::figure;
+use maud::{Markup, html};
+
+/// One line of a chart: its name, its class in the style sheet, and its points; nothing where nothing is known.
+pub(crate) struct Line<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) class: &'a str,
+    pub(crate) points: Vec<Option<f64>>,
+}
+
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 120.0;
+
+/// The next round figure, so that the scale is not another one every second.
+fn top_of(most: f64) -> f64 {
+    if most <= 0.0 || !most.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(most.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    steps.iter().map(|step| step * power).find(|top| *top >= most).unwrap_or(most)
+}
+
+/// The pieces of a line: it is broken where nothing is known.
+fn pieces(points: &[Option<f64>], top: f64) -> Vec<String> {
+    let step = WIDTH / (points.len().max(2) - 1) as f64;
+    let mut pieces = Vec::new();
+    let mut piece = String::new();
+    for (place, point) in points.iter().enumerate() {
+        match point {
+            Some(value) => {
+                let (x, y) =
+                    (place as f64 * step, HEIGHT - value.clamp(0.0, top) / top * (HEIGHT - 2.0) - 1.0);
+                piece.push_str(&format!("{x:.1},{y:.1} "));
+            }
+            None if piece.is_empty() => {}
+            None => pieces.push(std::mem::take(&mut piece)),
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// A chart of what was in the last `minutes`; `unit` is said with each figure.
+pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -> Markup {
+    let known = lines.iter().flat_map(|line| line.points.iter().flatten());
+    let top = top_of(known.clone().copied().fold(0.0, f64::max));
+    let last = |line: &Line<'_>| line.points.iter().rev().find_map(|point| *point);
+    let said: Vec<String> = lines
+        .iter()
+        .filter_map(|line| Some(format!("{} {} {unit}", line.name, figure(last(line)?))))
+        .collect();
+    let label = match known.count() {
+        0 => format!("{title}: nothing yet"),
+        _ => format!(
+            "{title}, now: {}; at most {} {unit} in the last {minutes} minutes",
+            said.join(", "),
+            figure(top)
+        ),
+    };
+    html! {
+        figure.chart {
+            figcaption {
+                strong { (title) }
+                span.legend {
+                    @for line in lines {
+                        span.(line.class) {
+                            span.swatch aria-hidden="true" {}
+                            (line.name) " "
+                            b { (last(line).map_or_else(|| "—".to_owned(), figure)) }
+                            " " (unit)
+                        }
+                    }
+                }
+            }
+            div.plot {
+                div.scale aria-hidden="true" { span { (figure(top)) } span { (figure(top / 2.0)) } span { "0" } }
+                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(label) {
+                    line.grid x1="0" x2=(WIDTH) y1="1" y2="1" {}
+                    line.grid x1="0" x2=(WIDTH) y1=(HEIGHT / 2.0) y2=(HEIGHT / 2.0) {}
+                    line.grid x1="0" x2=(WIDTH) y1=(HEIGHT - 1.0) y2=(HEIGHT - 1.0) {}
+                    @for line in lines {
+                        @for piece in pieces(&line.points, top) { polyline.(line.class) points=(piece.trim_end()) {} }
+                    }
+                }
+            }
+            div.ends aria-hidden="true" { span { (minutes) " min ago" } span { "now" } }
+        }
+    }
+}
+
+/// A bar that says what share of a whole something is.
+pub(crate) fn bar(label: &str, parts: &[(&str, u64)]) -> Markup {
+    let whole = parts.iter().map(|(_, part)| part).sum::<u64>().max(1) as f64;
+    let mut x = 0.0;
+    let mut drawn = Vec::new();
+    for (class, part) in parts {
+        let width = *part as f64 / whole * 100.0;
+        drawn.push((*class, x, width));
+        x += width;
+    }
+    html! {
+        svg.bar viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=(label) {
+            @for (class, x, width) in drawn { rect.(class) x=(format!("{x:.2}")) y="0" width=(format!("{width:.2}")) height="6" {} }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_is_round_and_above_everything() {
+        for (most, top) in
+            [(0.0, 1.0), (0.7, 1.0), (3.0, 5.0), (101.0, 200.0), (210.0, 250.0), (1000.0, 1000.0)]
+        {
+            assert_eq!(top_of(most), top, "{most}");
+        }
+        assert_eq!(top_of(f64::NAN), 1.0);
+    }
+
+    #[test]
+    fn a_line_is_broken_where_nothing_is_known() {
+        let points = [Some(1.0), Some(2.0), None, None, Some(1.0)];
+        assert_eq!(pieces(&points, 2.0), ["0.0,60.0 150.0,1.0 ", "600.0,60.0 "]);
+        assert!(pieces(&[], 1.0).is_empty() && pieces(&[None], 1.0).is_empty());
+    }
+
+    #[test]
+    fn a_chart_says_in_words_what_it_draws() {
+        let line = Line { name: "accepted", class: "s1", points: vec![Some(3.0), Some(4.0)] };
+        let drawn = chart("Throughput", "msg/s", 10, &[line]).into_string();
+        assert!(
+            drawn.contains("Throughput, now: accepted 4 msg/s; at most 5 msg/s in the last 10 minutes"),
+            "{drawn}"
+        );
+        let nothing = Line { name: "accepted", class: "s1", points: vec![] };
+        assert!(chart("Throughput", "msg/s", 10, &[nothing]).into_string().contains("nothing yet"));
+    }
+}

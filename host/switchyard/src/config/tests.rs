@@ -1,0 +1,158 @@
+use super::*;
+
+fn problems(text: &str) -> Vec<String> {
+    Config::parse(text, Path::new("/nowhere")).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_sample_is_right() {
+    let sample = include_str!("../../switchyard.toml");
+    let config = Config::parse(sample, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert_eq!(config.names(), ["demo", "upstream"]);
+}
+
+#[test]
+fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
+    let sample = include_str!("../../switchyard.toml");
+    let (sample, _) = configuration::from_toml(sample).unwrap();
+    serde_json::from_value::<configuration::Document>(sample).unwrap();
+    // All sections that are read only where they are there. What is in them is wrong, and counts for nothing.
+    let whole = serde_json::json!({
+        "http": { "tls": {} },
+        "listener": [{ "tls": {} }, { "protocol": "sgip" }],
+        "account": [{ "source": { "default": "x" }, "sgip": {}, "business": { "push": {} } }],
+        "peer": [{ "tls": {}, "error-classes": {} }],
+        "gateway": [{ "error-classes": {}, "fields": {} }],
+        "gsm": [{}],
+        "numbering": {},
+        "business": {},
+        "shell": { "users": [{}] },
+        "redis": { "account": [{}] },
+        "pool": [{}],
+        "opt-out": [{}],
+        "plugins": { "trusted-keys": {} },
+        "telemetry": {},
+    });
+    let reading = Reading::new(None);
+    let root = Section::root(&reading, &whole);
+    Config::read(&root, Path::new("/nowhere"));
+    root.finish();
+    let (asked, known) = (reading.keys(), configuration::document::keys(&configuration::schema()));
+    let missing: Vec<_> = asked.difference(&known).collect();
+    let unread: Vec<_> = known.difference(&asked).collect();
+    assert!(missing.is_empty() && unread.is_empty(), "not in the schema: {missing:?}; not read: {unread:?}");
+}
+
+#[test]
+fn every_error_is_told_at_once_with_line_key_and_remedy() {
+    let text = r#"[appliance]
+name = "a name that is far too long"
+dta = "x"
+
+[[account]]
+name = "acme"
+password-hash = "secret"
+bind = ["both"]
+networks = ["10.0.0.0/99"]
+validity = "two days"
+rate = -1
+
+[[peer]]
+name = "acme"
+address = "nowhere"
+windw = 5
+default-account = "nobody"
+bind = "sideways"
+
+[router]
+on-fault = "nowhere"
+"#;
+    assert_eq!(
+        problems(text),
+        [
+            "line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\"",
+            "line 2: appliance.name: must be 1 to 15 ASCII characters: it is our SMPP system_id",
+            "line 3: appliance.dta: is unknown; did you mean \"data\"?",
+            "line 7: account[0].password-hash: is no argon2 hash; make one with: switchyard hash-password",
+            "line 8: account[0].bind: \"both\" is not transmitter, receiver or transceiver",
+            "line 9: account[0].networks: \"10.0.0.0/99\" is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1",
+            "line 10: account[0].validity: is \"two days\", and must be a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"",
+            "line 11: account[0].rate: must be above 0 messages a second; leave it out for no limit",
+            "line 14: peer[0].name: \"acme\" is also the name of another account; names must differ",
+            "line 15: peer[0].address: is \"nowhere\", and must be host:port",
+            "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
+            "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
+            "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
+            "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]",
+        ]
+    );
+}
+
+#[test]
+fn who_may_use_the_command_line_is_checked() {
+    let text = r#"[appliance]
+data = "/nowhere"
+[[peer]]
+name = "shell"
+address = "localhost:2775"
+system-id = "us"
+[shell]
+socket = "/run/x.sock"
+mode = "rw"
+group = "no group of this name"
+[[shell.users]]
+user = "no user of this name"
+numbers = ["16195550123"]
+[[shell.users]]
+uid = 7
+gid = 8
+numbers = "all"
+[[shell.users]]
+uid = 9
+numbers = "any"
+deliver = true
+[[shell.users]]
+uid = 10
+oprator = true
+"#;
+    assert_eq!(
+        problems(text),
+        [
+            "line 7: shell: is the name of another peer, too; queues and routes could not be told apart",
+            "line 9: shell.mode: is \"rw\", and must be octal, such as \"0660\"",
+            "line 10: shell.group: \"no group of this name\" is no group of this system",
+            "line 12: shell.users[0].user: \"no user of this name\" is no user of this system",
+            "line 13: shell.users[0].numbers: \"16195550123\" is no number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
+            "line 14: shell.users[1].user: exactly one of user, uid, group and gid says for whom an entry is",
+            "line 17: shell.users[1].numbers: is \"all\", and must be a list of numbers, or \"any\"",
+            "line 21: shell.users[2].deliver: goes with numbers = [...]: what is for these is delivered to the inbox",
+            "line 22: shell.users[3].numbers: is missing; write for example numbers = [\"+16195550123\"]",
+            "line 24: shell.users[3].oprator: is unknown; did you mean \"operator\"?",
+        ]
+    );
+    let right = r#"[appliance]
+data = "/nowhere"
+[shell]
+socket = "x.sock"
+[[shell.users]]
+uid = 7
+numbers = ["+16195550123", "+16195550124"]
+deliver = true
+[[shell.users]]
+gid = 8
+numbers = "any"
+"#;
+    let config = Config::parse(right, Path::new("/etc/switchyard")).unwrap();
+    assert_eq!(config.names(), ["shell"]);
+    let shell = config.shell.unwrap();
+    assert_eq!(shell.options.socket, Path::new("/etc/switchyard/x.sock"));
+    assert_eq!((shell.options.mode, shell.options.inboxes().len()), (0o660, 2));
+    assert!(shell.queue.addressee);
+}
+
+#[test]
+fn what_is_no_toml_names_its_line() {
+    let found = problems("[appliance]\ndata = \n");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("line 2: TOML:"), "{found:?}");
+}

@@ -1,0 +1,181 @@
+//! From Debian's packages and the daemon to a disk.
+
+use super::{Options, needs};
+use crate::tools::package::{self, Debian, Materials};
+use crate::tools::setup;
+use anyhow::{Context, Result, ensure};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use xtask::house;
+
+/// Everything that was built.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// With the tree in `root`, which is root's, the slot's image and the disks.
+    pub(crate) folder: PathBuf,
+    /// Signed for this image.
+    pub(crate) bundle: PathBuf,
+    pub(crate) keys: Keys,
+}
+
+/// By what updates are signed.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// A script of `appliance-image/image`.
+fn script(name: &str) -> PathBuf {
+    house::root().join("appliance-image/image").join(name)
+}
+
+pub(crate) fn build(options: &Options) -> Result<Built> {
+    setup::install_missing(needs::NEEDS)?;
+    if options.test {
+        setup::packages(|package| package == "chromium")?;
+    }
+    let folder = match &options.output {
+        Some(folder) => folder.clone(),
+        None => house::target().join("image"),
+    };
+    std::fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    let keys = keys(options)?;
+    let package = match &options.package {
+        Some(package) => package.canonicalize().with_context(|| format!("{}", package.display()))?,
+        None => package::debian()?,
+    };
+    let base = base(&folder)?;
+    step("the system", |_| {
+        house::run(
+            house::as_root(path(&script("make-system"))?)
+                .args([&base, &package, &keys.certificate])
+                .arg(&options.version)
+                .arg(&folder),
+        )
+    })?;
+    step("the disk", |_| {
+        house::run(Command::new(script("make-disk")).arg(folder.join("system.img")).arg(&folder))
+    })?;
+    let bundle = folder.join("switchyard.raucb");
+    step("the update", |_| keys.sign(&folder.join("system.img"), &options.version, &bundle))?;
+    let built = Built { folder, bundle, keys };
+    let bill = Materials::gather()?.write(&built.raw(), "operating-system", &built.packages()?)?;
+    if options.test {
+        package::validate(&bill)?;
+    }
+    Ok(built)
+}
+
+fn path(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is no text", path.display()))
+}
+
+/// Does it, and says how long it took.
+fn step<T>(name: &str, task: impl FnOnce(()) -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    let done = task(()).with_context(|| format!("making {name}"))?;
+    println!("image: {name} ({} s)", begun.elapsed().as_secs());
+    Ok(done)
+}
+
+/// Debian's part: made once for each list of packages.
+fn base(folder: &Path) -> Result<PathBuf> {
+    let mut hash = DefaultHasher::new();
+    for file in ["packages", "excluded", "make-base"] {
+        std::fs::read(script(file))?.hash(&mut hash);
+    }
+    let base = folder.join(format!("base-{:016x}.tar", hash.finish()));
+    if !base.exists() {
+        step("Debian's packages", |()| {
+            let unfinished = base.with_extension("unfinished");
+            house::run(house::as_root(path(&script("make-base"))?).arg(&unfinished))?;
+            Ok(std::fs::rename(unfinished, &base)?)
+        })?;
+    }
+    Ok(base)
+}
+
+fn keys(options: &Options) -> Result<Keys> {
+    if let (Some(certificate), Some(key)) = (&options.update_certificate, &options.update_key) {
+        return Ok(Keys { certificate: certificate.canonicalize()?, key: key.canonicalize()? });
+    }
+    let folder = house::root().join(".state/update-keys");
+    let keys = Keys { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
+    if !keys.certificate.exists() {
+        std::fs::create_dir_all(&folder)?;
+        println!("image: keys for development, in {}", folder.display());
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "rsa:3072", "-nodes", "-days", "7300", "-subj"]);
+        openssl.args(["/CN=Switchyard updates (development)", "-keyout"]);
+        openssl.arg(&keys.key).arg("-out").arg(&keys.certificate).stderr(std::process::Stdio::null());
+        house::run(&mut openssl)?;
+    }
+    Ok(keys)
+}
+
+impl Keys {
+    /// Makes an update of a slot's image.
+    pub(crate) fn sign(&self, system: &Path, version: &str, bundle: &Path) -> Result<()> {
+        let mut make = Command::new(script("make-bundle"));
+        make.arg(system).arg(version).arg(&self.certificate).arg(&self.key).arg(bundle);
+        house::run(make.stderr(std::process::Stdio::null()))
+    }
+}
+
+impl Built {
+    pub(crate) fn qcow2(&self) -> PathBuf {
+        self.folder.join("switchyard.qcow2")
+    }
+
+    pub(crate) fn raw(&self) -> PathBuf {
+        self.folder.join("switchyard.raw")
+    }
+
+    /// What the system is made of, as it says itself.
+    fn packages(&self) -> Result<Vec<Debian>> {
+        let list = self.folder.join("root/usr/lib/switchyard/packages");
+        let text = std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+        // The daemon's own is no package of Debian's; what it is made of stands beside them.
+        let lines = text.lines().filter(|line| !line.starts_with("switchyard "));
+        let read = |line: &str| {
+            let mut words = line.split(' ').map(str::to_owned);
+            Some(Debian { name: words.next()?, version: words.next()?, architecture: words.next()? })
+        };
+        let packages: Vec<_> = lines.filter_map(read).collect();
+        ensure!(packages.len() > 50, "only {} packages are in {}", packages.len(), list.display());
+        Ok(packages)
+    }
+
+    /// Says what there is, and how large.
+    pub(crate) fn tell(&self) -> Result<()> {
+        for path in [&self.raw(), &self.qcow2(), &self.bundle] {
+            let octets = std::fs::metadata(path)?.len();
+            println!("image: {:>6.1} MB  {}", octets as f64 / 1e6, path.display());
+            ensure!(octets < 400_000_000, "{} has more than 400 MB", path.display());
+        }
+        Ok(())
+    }
+
+    /// Another update: of the same system under another name. `how` is a word of make-variant.
+    pub(crate) fn variant(&self, version: &str, how: &str) -> Result<PathBuf> {
+        let folder = self.folder.join("variant");
+        std::fs::create_dir_all(&folder)?;
+        let bundle = self.folder.join(format!("{version}.raucb"));
+        step(&format!("the update {version}"), |_| {
+            house::run(
+                house::as_root(path(&script("make-variant"))?)
+                    .arg(&self.folder)
+                    .arg(&folder)
+                    .arg(version)
+                    .arg(how),
+            )?;
+            self.keys.sign(&folder.join("system.img"), version, &bundle)
+        })?;
+        Ok(bundle)
+    }
+}

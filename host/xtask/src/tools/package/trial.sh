@@ -1,0 +1,96 @@
+#!/bin/bash
+# In a clean Debian 12 that was booted for this: the package's life, from its installation to its purge.
+# $1 is the package, $2 one of the next version.
+set -euo pipefail
+
+step() { echo "trial: $*"; }
+fails() { echo "trial: FAILED: $*"; exit 1; }
+trap 'echo "trial: FAILED at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --unit switchyard | tail -40' ERR
+
+export NO_COLOR=1 DEBIAN_FRONTEND=noninteractive
+export SWITCHYARD_TOKEN_FILE=/var/lib/switchyard/token
+pid() { systemctl show --property MainPID --value switchyard; }
+property() { systemctl show --property "$1" --value switchyard; }
+version() { dpkg-query --show --showformat '${Version}' switchyard; }
+# An admin's own file, written before there is a package: it stays what it is.
+mkdir -p /etc/switchyard
+printf '[default]\nlegs = [{ peer = "upstream" }]\n' > /etc/switchyard/routes.toml
+install_package() { dpkg --install --force-confold "$1"; }
+
+step "installs"
+install_package "$1"
+systemctl is-active switchyard
+systemctl is-enabled switchyard
+[ "$(property SubState)" = running ] || fails "not running"
+[ "$(property Type)" = notify ] || fails "its readiness is not told"
+[ "$(stat -c %U:%a /var/lib/switchyard)" = switchyard:700 ] || fails "state: $(stat -c %U:%a /var/lib/switchyard)"
+[ "$(stat -c %U:%G:%a /etc/switchyard/switchyard.toml)" = root:switchyard:640 ] || fails "the configuration's owner"
+[ "$(stat -c %U "/proc/$(pid)")" = switchyard ] || fails "the daemon is not its own user's"
+grep -q '^NoNewPrivs:.*1$' "/proc/$(pid)/status"
+grep -q '^Seccomp:.*2$' "/proc/$(pid)/status"
+grep -q '^CapEff:.*0000000000000000$' "/proc/$(pid)/status"
+switchyard status
+systemd-analyze security --no-pager switchyard | tail -1
+systemd-analyze security --no-pager --threshold=20 switchyard > /dev/null || fails "exposed by 2.0 or more"
+for file in /usr/share/man/man1/switchyard.1.gz /usr/share/bash-completion/completions/switchyard \
+    /usr/share/zsh/vendor-completions/_switchyard /usr/share/fish/vendor_completions.d/switchyard.fish; do
+    [ -s "$file" ] || fails "no $file"
+done
+bash -n /usr/share/bash-completion/completions/switchyard
+
+step "takes a message that waits for its peer"
+echo -n secret | switchyard hash-password | switchyard account set shop password-hash=@-
+switchyard peer set upstream address=127.0.0.1:9 system-id=us password=secret
+ID=$(switchyard message send --account shop --from 10655 --to 8613012345678 "kept")
+switchyard message show "$ID"
+TOKEN=$(sha256sum < /var/lib/switchyard/token)
+
+step "reloads"
+systemctl reload switchyard
+systemctl is-active switchyard
+
+step "is started anew when it hangs"
+HUNG=$(pid)
+kill -STOP "$HUNG"
+for _ in $(seq 120); do
+    [ "$(property NRestarts)" = 1 ] && [ "$(property ActiveState)" = active ] && break
+    sleep 0.5
+done
+[ "$(property NRestarts)" = 1 ] || fails "the watchdog did not bite"
+[ "$(pid)" != "$HUNG" ] || fails "the same process"
+switchyard message show "$ID" > /dev/null
+
+step "upgrades"
+BEFORE=$(pid)
+echo '# mine' >> /etc/switchyard/switchyard.toml
+WAS=$(version)
+install_package "$2"
+[ "$(version)" != "$WAS" ] || fails "the version is still $WAS"
+systemctl is-active switchyard
+[ "$(pid)" != "$BEFORE" ] || fails "not restarted"
+switchyard message show "$ID" > /dev/null
+[ "$(sha256sum < /var/lib/switchyard/token)" = "$TOKEN" ] || fails "another token"
+tail -1 /etc/switchyard/switchyard.toml | grep -qx '# mine'
+grep -q upstream /etc/switchyard/routes.toml
+[ "$(stat -c %U:%G:%a /etc/switchyard/switchyard.toml)" = root:switchyard:640 ] || fails "the configuration's owner"
+
+step "is removed, and keeps its state"
+dpkg --remove switchyard
+systemctl is-active switchyard && fails "still running"
+[ -e /var/lib/switchyard/switchyard.redb ] || fails "the state is gone"
+[ -e /etc/switchyard/switchyard.toml ] || fails "the configuration is gone"
+[ ! -e /usr/bin/switchyard ] || fails "the binary is still there"
+
+step "is installed again, and has what it had"
+install_package "$2"
+switchyard message show "$ID" > /dev/null
+
+step "is purged"
+dpkg --purge switchyard
+systemctl is-active switchyard && fails "still running"
+for path in /var/lib/switchyard /etc/switchyard /usr/bin/switchyard /usr/lib/switchyard /run/switchyard \
+    /usr/lib/systemd/system/switchyard.service /etc/systemd/system/multi-user.target.wants/switchyard.service; do
+    [ ! -e "$path" ] && [ ! -L "$path" ] || fails "$path is still there"
+done
+[ -z "$(find / -xdev -user switchyard -print -quit 2> /dev/null)" ] || fails "files of its user are left"
+step "all well"

@@ -1,0 +1,26 @@
+/*
+ * A disk that hangs: loaded before libc, it lets fdatasync wait for as long as the file exists whose name is in HANGING_DISK.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+int fdatasync(int file)
+{
+    static int (*real)(int);
+    const char *name = getenv("HANGING_DISK");
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+
+    while (name && access(name, F_OK) == 0)
+        nanosleep(&pause, NULL);
+    if (!real)
+        real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    if (!real) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return real(file);
+}

@@ -1,0 +1,597 @@
+//! Who may do what at the admin's door, and what the audit log says of it.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::appliance::{Appliance, PASSWORD};
+use behaviour_tests::{Stage, Visitor};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+
+/// Basic credentials of business systems: the account's name and [`PASSWORD`].
+const SHOP: &str = "Basic c2hvcDpzZWNyZXQ=";
+const RIVAL: &str = "Basic cml2YWw6c2VjcmV0";
+
+/// An appliance with two accounts and a peer that is not there, so that messages wait.
+fn appliance() -> Result<(Stage, Appliance)> {
+    let stage = Stage::without_guests()?;
+    let mut blueprint =
+        behaviour_tests::appliance::Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    let nowhere = behaviour_tests::appliance::free_port()?;
+    blueprint
+        .archive(&format!("sqlite:{}", stage.folder().join("archive.db").display()))
+        .business_account("shop", "source = { default = \"10655\" }", "")
+        .business_account("rival", "source = { default = \"10656\" }", "")
+        .peer("upstream", ([127, 0, 0, 1], nowhere).into(), "")
+        .native("upstream");
+    let appliance = blueprint.start()?;
+    Ok((stage, appliance))
+}
+
+/// Submits a text as a business system; gives back its id.
+fn submit(appliance: &Appliance, who: &str, text: &str) -> Result<String> {
+    let message = json!({ "to": "8613012345678", "text": text }).to_string();
+    let url = format!("http://{}/v1/messages", appliance.blueprint().business());
+    let request = ureq::post(url).header("authorization", who).header("content-type", "application/json");
+    let text = request.send(message)?.body_mut().read_to_string()?;
+    let answer: Value = serde_json::from_str(&text)?;
+    Ok(answer["messages"][0]["id"].as_str().with_context(|| format!("no id: {text}"))?.to_owned())
+}
+
+fn audit(house: &Visitor, query: &str) -> Result<Vec<Value>> {
+    let told = house.ask("GET", &format!("/v1/audit?limit=1000{query}"), None)?;
+    ensure!(told.status == 200, "{}", told.text);
+    Ok(told.json()?["entries"].as_array().context("no entries")?.clone())
+}
+
+#[test]
+fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let nobody = Visitor::nobody(&appliance);
+    let house = Visitor::house(&appliance)?;
+    let roles = [
+        ("viewer", &["own", "read"][..], json!({ "role": "viewer" })),
+        ("operator", &["own", "read", "operate"][..], json!({ "role": "operator" })),
+        ("account", &["own"][..], json!({ "role": "account", "account": "shop" })),
+    ];
+    let mut visitors = Vec::new();
+    for (name, rights, wish) in roles {
+        visitors.push((name, rights, nobody.with_token(&house.make_token(name, &wish)?)));
+    }
+    let document = nobody.ask("GET", "/v1/openapi.json", None)?.json()?;
+    let (mut guarded, mut refused) = (0, 0);
+    for (path, item) in document["paths"].as_object().context("no paths")? {
+        for (method, operation) in item.as_object().context("no operations")? {
+            let method = method.to_uppercase();
+            let place = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+            let place = place.collect::<Vec<_>>().join("/");
+            let body = (method != "GET" && method != "DELETE").then(|| json!({}));
+            let without = nobody.glance(&method, &place, body.as_ref())?.status;
+            let wrong = nobody.with_token(&"0".repeat(64)).glance(&method, &place, body.as_ref())?.status;
+            if operation["security"].as_array().is_some_and(Vec::is_empty) {
+                ensure!(without == wrong && without != 401 && without != 403, "{method} {path}: {without}");
+                continue;
+            }
+            guarded += 1;
+            ensure!((without, wrong) == (401, 401), "{method} {path}: {without}, {wrong}");
+            let needed =
+                operation["x-right"].as_str().with_context(|| format!("{method} {path}: no right"))?;
+            for (name, rights, visitor) in &visitors {
+                let told = visitor.glance(&method, &place, body.as_ref())?.status;
+                let may = rights.contains(&needed);
+                refused += usize::from(!may);
+                ensure!(
+                    if may { told != 401 && told != 403 } else { told == 403 },
+                    "{method} {path} as {name}, needs {needed}: {told}"
+                );
+            }
+        }
+    }
+    ensure!(guarded > 60 && refused > 60, "{guarded} operations, {refused} refusals");
+    // What the document says is what was meant.
+    for (name, method, path, may) in [
+        ("viewer", "GET", "/v1/status", true),
+        ("viewer", "POST", "/v1/opt-outs", false),
+        ("operator", "POST", "/v1/opt-outs", true),
+        ("operator", "DELETE", "/v1/tables/x", false),
+        ("operator", "GET", "/v1/users", false),
+        ("operator", "GET", "/v1/audit", false),
+        ("account", "GET", "/v1/whoami", true),
+        ("account", "GET", "/v1/status", false),
+        ("account", "GET", "/v1/history/export", false),
+    ] {
+        let visitor = &visitors.iter().find(|(other, ..)| *other == name).context("no such role")?.2;
+        let body = (method == "POST").then(|| json!({}));
+        let told = visitor.ask(method, path, body.as_ref())?;
+        assert_eq!(told.status != 403, may, "{method} {path} as {name}: {}", told.text);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_needs_its_cookie_to_read_and_its_csrf_word_to_change() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    let login = json!({ "user": "ann", "password": "correct horse" });
+    let told = nobody.ask("POST", "/v1/sessions", Some(&login))?;
+    assert_eq!(told.status, 200, "{}", told.text);
+    let cookie = told.header("set-cookie")?;
+    for flag in ["switchyard-session=", "; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=43"] {
+        ensure!(cookie.contains(flag), "{cookie}");
+    }
+    ensure!(
+        !cookie.contains("Secure"),
+        "a cookie for TLS only would never come back over plain HTTP: {cookie}"
+    );
+    let opened = told.json()?;
+    assert_eq!(
+        (&opened["user"], &opened["role"], &opened["bodies"]),
+        (&json!("ann"), &json!("admin"), &json!(false))
+    );
+    let rights = opened["rights"].as_array().context("no rights")?;
+    ensure!(rights.contains(&json!("manage-users")) && !rights.contains(&json!("read-bodies")), "{rights:?}");
+
+    let word = cookie.split(';').next().unwrap_or_default();
+    let bare = nobody.showing("cookie", word);
+    assert_eq!(bare.ask("GET", "/v1/whoami", None)?.json()?["user"], "ann");
+    let change = json!({ "name": "bob", "role": "viewer" });
+    for forged in
+        [bare.clone(), bare.showing("switchyard-csrf", "x"), bare.showing("switchyard-csrf", &word[19..])]
+    {
+        let told = forged.ask("POST", "/v1/users", Some(&change))?;
+        assert_eq!((told.status, told.reason().as_str()), (403, "csrf"), "{}", told.text);
+    }
+    assert_eq!(house.ask("GET", "/v1/users/bob", None)?.status, 404);
+    let own = bare.showing("switchyard-csrf", opened["csrf"].as_str().context("no csrf")?);
+    assert_eq!(own.ask("POST", "/v1/users", Some(&change))?.status, 201);
+
+    let told = own.ask("DELETE", "/v1/sessions/current", None)?;
+    assert_eq!(told.status, 204);
+    ensure!(told.header("set-cookie")?.contains("Max-Age=0"));
+    assert_eq!(own.ask("GET", "/v1/whoami", None)?.status, 401);
+
+    // The first login: with the token that the first start has made.
+    let first = nobody.logged_in(&json!({ "token": appliance.token()? }))?;
+    assert_eq!(first.ask("GET", "/v1/whoami", None)?.json()?["user"], "token");
+    let told = first.ask("POST", "/v1/whoami/password", Some(&json!({ "old": "x", "new": "y" })))?;
+    assert_eq!((told.status, told.reason().as_str()), (409, "no-password"));
+    let told = house.ask("DELETE", "/v1/sessions/current", None)?;
+    assert_eq!((told.status, told.reason().as_str()), (409, "no-session"));
+
+    // Another site's form can send this without asking, and may not log anybody in with it.
+    let form = ureq::post(format!("http://{}/v1/sessions", appliance.blueprint().http()))
+        .config()
+        .http_status_as_error(false)
+        .build()
+        .header("content-type", "text/plain")
+        .send(login.to_string())?;
+    assert_eq!(form.status().as_u16(), 400);
+    for (bad, status) in [
+        (json!({ "user": "ann" }), 422),
+        (json!({ "user": "ann", "password": "correct horse", "token": "x" }), 422),
+        (json!({ "user": "ann", "password": "correct horse", "colour": "red" }), 400),
+        (json!({ "user": "ann", "password": "wrong horse" }), 401),
+        (json!({ "user": "carl", "password": "correct horse" }), 401),
+        (json!({ "token": "wrong" }), 401),
+    ] {
+        let told = nobody.ask("POST", "/v1/sessions", Some(&bad))?;
+        assert_eq!(told.status, status, "{bad}: {}", told.text);
+        ensure!(told.headers.get("set-cookie").is_none());
+    }
+
+    for (visitor, path) in
+        [(&nobody, "/v1/health"), (&nobody, "/v1/status"), (&house, "/v1/status"), (&house, "/v1/x")]
+    {
+        let told = visitor.ask("GET", path, None)?;
+        let policy = told.header("content-security-policy")?;
+        ensure!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
+        assert_eq!(told.header("x-content-type-options")?, "nosniff");
+        assert_eq!(told.header("referrer-policy")?, "no-referrer");
+        assert_eq!(told.header("cache-control")?, "no-store");
+    }
+    Ok(())
+}
+
+#[test]
+fn who_tries_too_often_waits_and_keeps_nobody_else_out() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    for user in ["ann", "bob"] {
+        house.make_user(user, "correct horse", &json!({ "role": "viewer" }))?;
+    }
+    let login = |user: &str, password: &str| {
+        nobody.ask("POST", "/v1/sessions", Some(&json!({ "user": user, "password": password })))
+    };
+    for turn in 0..10 {
+        assert_eq!(login("ann", "wrong horse")?.status, 401, "{turn}");
+    }
+    let told = login("ann", "correct horse")?;
+    assert_eq!((told.status, told.reason().as_str()), (429, "too-many-attempts"));
+    let wait: u64 = told.header("retry-after")?.parse()?;
+    ensure!((1..=301).contains(&wait), "{wait}");
+    assert_eq!(login("bob", "correct horse")?.status, 200);
+
+    // All of them come from one address.
+    let mut refused = 0;
+    for turn in 0..30 {
+        refused += usize::from(login(&format!("user-{turn}"), "wrong horse")?.status == 429);
+    }
+    ensure!(refused > 0, "an address may try names without end");
+    assert_eq!(login("bob", "correct horse")?.status, 429);
+    assert_eq!(house.ask("GET", "/v1/whoami", None)?.status, 200, "a token is no attempt");
+    // What was not looked at is not written down each time: the log is not for whoever knocks to fill.
+    let knocks = audit(&house, "&what=/v1/sessions")?;
+    ensure!(knocks.iter().all(|entry| entry["status"] != 429), "{knocks:#?}");
+    assert_eq!(
+        knocks.iter().filter(|entry| entry["by"] == "ann" && entry["outcome"] == "refused").count(),
+        10
+    );
+    Ok(())
+}
+
+#[test]
+fn tokens_are_told_once_end_by_themselves_and_when_they_are_taken_away() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let word = house.make_token("ci", &json!({ "role": "operator", "days": 1 }))?;
+    let ci = nobody.with_token(&word);
+    let standing = ci.ask("GET", "/v1/whoami", None)?.json()?;
+    assert_eq!((&standing["user"], &standing["role"]), (&json!("token:ci"), &json!("operator")));
+    let list = house.ask("GET", "/v1/tokens", None)?;
+    ensure!(!list.text.contains(&word), "the word is told a second time");
+    let listed = list.json()?;
+    assert_eq!(listed[0]["name"], "ci");
+    let life = listed[0]["until"].as_u64().zip(listed[0]["made"].as_u64()).map(|(until, made)| until - made);
+    assert_eq!(life, Some(86_400_000));
+    for (bad, status) in [
+        (json!({ "name": "ci", "role": "viewer" }), 409),
+        (json!({ "name": "ci/2", "role": "viewer" }), 422),
+        (json!({ "name": "c", "role": "viewer", "days": 0 }), 422),
+        (json!({ "name": "c", "role": "account" }), 422),
+        (json!({ "name": "c", "role": "king" }), 400),
+        (json!({ "name": "c" }), 400),
+    ] {
+        let told = house.ask("POST", "/v1/tokens", Some(&bad))?;
+        assert_eq!(told.status, status, "{bad}: {}", told.text);
+    }
+    // It outlives the process; a session that was opened with it ends with it.
+    let appliance = appliance.kill()?.start()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let ci = nobody.with_token(&word);
+    let session = nobody.logged_in(&json!({ "token": word }))?;
+    assert_eq!(session.ask("GET", "/v1/whoami", None)?.status, 200);
+    assert_eq!(ci.ask("DELETE", "/v1/tokens/ci", None)?.status, 403);
+    assert_eq!(house.ask("DELETE", "/v1/tokens/ci", None)?.status, 204);
+    assert_eq!(ci.ask("GET", "/v1/whoami", None)?.status, 401);
+    assert_eq!(session.ask("GET", "/v1/whoami", None)?.status, 401);
+    assert_eq!(house.ask("DELETE", "/v1/tokens/ci", None)?.status, 404);
+    Ok(())
+}
+
+#[test]
+fn of_two_admins_who_change_a_user_at_once_one_is_told_and_the_last_admin_stays() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    house.make_user("eve", "correct horse", &json!({ "role": "admin" }))?;
+    house.make_user("bob", "battery staple", &json!({ "role": "viewer" }))?;
+    let login = |user: &str, password: &str| nobody.logged_in(&json!({ "user": user, "password": password }));
+    let (ann, eve) = (login("ann", "correct horse")?, login("eve", "correct horse")?);
+    for turn in 0..5 {
+        let found = ann.ask("GET", "/v1/users/bob", None)?;
+        let tag = found.header("etag")?.to_owned();
+        let start = Barrier::new(2);
+        let change = |admin: &Visitor, role: &str| {
+            let admin = admin.showing("if-match", &tag);
+            let role = json!({ "role": role });
+            start.wait();
+            admin.ask("PATCH", "/v1/users/bob", Some(&role))
+        };
+        let told = std::thread::scope(|scope| {
+            let threads = [scope.spawn(|| change(&ann, "operator")), scope.spawn(|| change(&eve, "viewer"))];
+            threads.map(|thread| thread.join().map_err(|_| anyhow::anyhow!("it panicked")))
+        });
+        let mut statuses = Vec::new();
+        for told in told {
+            statuses.push(told??.status);
+        }
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 412], "turn {turn}");
+    }
+    // Two admins who demote each other: one of them is left, or nobody could manage users any more.
+    let start = Barrier::new(2);
+    let demote = |admin: &Visitor, other: &str| {
+        start.wait();
+        admin.ask("PATCH", &format!("/v1/users/{other}"), Some(&json!({ "role": "viewer" })))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| demote(&ann, "eve"));
+        scope.spawn(|| demote(&eve, "ann"));
+    });
+    let users = house.ask("GET", "/v1/users", None)?.json()?;
+    let admins: Vec<&str> = users
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|user| user["role"] == "admin")
+        .filter_map(|user| user["name"].as_str())
+        .collect();
+    ensure!(admins.len() == 1, "{users:#}");
+    let path = format!("/v1/users/{}", admins[0]);
+    for (method, body) in [("DELETE", None), ("PATCH", Some(json!({ "role": "operator" })))] {
+        let told = house.ask(method, &path, body.as_ref())?;
+        assert_eq!((told.status, told.reason().as_str()), (409, "last-admin"), "{}", told.text);
+    }
+    // A role counts at once, also for who is logged in; a password and a removal end his sessions.
+    let bob = login("bob", "battery staple")?;
+    assert_eq!(house.ask("PATCH", "/v1/users/bob", Some(&json!({ "role": "operator" })))?.status, 200);
+    assert_eq!(bob.ask("GET", "/v1/whoami", None)?.json()?["role"], "operator");
+    let own = json!({ "old": "battery staple", "new": "paper clip tree" });
+    let second = login("bob", "battery staple")?;
+    let wrong = json!({ "old": "battery", "new": "paper clip tree" });
+    assert_eq!(bob.ask("POST", "/v1/whoami/password", Some(&wrong))?.status, 422);
+    let short = json!({ "old": "battery staple", "new": "short" });
+    let told = bob.ask("POST", "/v1/whoami/password", Some(&short))?;
+    assert_eq!((told.status, &told.json()?["problems"][0]["pointer"]), (422, &json!("/new")));
+    assert_eq!(bob.ask("POST", "/v1/whoami/password", Some(&own))?.status, 204);
+    assert_eq!(bob.ask("GET", "/v1/whoami", None)?.status, 200, "the session that changed it stays");
+    assert_eq!(second.ask("GET", "/v1/whoami", None)?.status, 401);
+    let old = json!({ "user": "bob", "password": "battery staple" });
+    assert_eq!(nobody.ask("POST", "/v1/sessions", Some(&old))?.status, 401);
+    assert_eq!(house.ask("DELETE", "/v1/users/bob", None)?.status, 204);
+    assert_eq!(bob.ask("GET", "/v1/whoami", None)?.status, 401);
+    Ok(())
+}
+
+#[test]
+fn an_account_sees_its_own_messages_and_texts_only_where_they_are_granted() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let ours = submit(&appliance, SHOP, "a text of ours")?;
+    let theirs = submit(&appliance, RIVAL, "a text of theirs")?;
+    let token = |name: &str, bodies: bool| {
+        house.make_token(name, &json!({ "role": "account", "account": "shop", "bodies": bodies }))
+    };
+    let blind = nobody.with_token(&token("blind", false)?);
+    let reader = nobody.with_token(&token("reader", true)?);
+    let path = |id: &str, query: &str| format!("/v1/messages/{id}{query}");
+
+    let trace = blind.ask("GET", &path(&ours, ""), None)?;
+    assert_eq!(trace.status, 200, "{}", trace.text);
+    ensure!(!trace.text.contains("a text of ours"));
+    let told = blind.ask("GET", &path(&ours, "?body=1"), None)?;
+    assert_eq!((told.status, told.reason().as_str()), (403, "right-missing"));
+    let told = reader.ask("GET", &path(&ours, "?body=1"), None)?;
+    ensure!(told.status == 200 && told.text.contains("a text of ours"), "{}", told.text);
+
+    // Another's message and none at all are told alike.
+    let unlike = reader.ask("GET", &path(&theirs, "?body=1"), None)?;
+    let (number, unknown) = (theirs.parse::<u64>()?, theirs.parse::<u64>()? + 1_000);
+    let none = reader.ask("GET", &path(&unknown.to_string(), "?body=1"), None)?;
+    assert_eq!((unlike.status, none.status), (404, 404));
+    assert_eq!(unlike.text.replace(&number.to_string(), "N"), none.text.replace(&unknown.to_string(), "N"));
+    for path in ["/v1/history?account=rival", "/v1/statistics?account=rival", "/v1/history?acc%6funt=rival"] {
+        let told = blind.ask("GET", path, None)?;
+        assert_eq!((told.status, told.reason().as_str()), (403, "other-account"), "{path}");
+    }
+    for path in ["/v1/history", "/v1/history?account=shop", "/v1/history?account=", "/v1/statistics"] {
+        assert_eq!(blind.ask("GET", path, None)?.status, 200, "{path}");
+    }
+    // An admin has all rights, and this one only if it was granted.
+    let admin = nobody.with_token(&house.make_token("boss", &json!({ "role": "admin" }))?);
+    assert_eq!(admin.ask("GET", &path(&ours, "?body=1"), None)?.status, 403);
+
+    let read = audit(&house, "&what=body%3D1")?;
+    let told: Vec<_> = read
+        .iter()
+        .map(|entry| {
+            let word = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+            (word("by"), word("subject"), word("outcome"), word("from"))
+        })
+        .collect();
+    let line = |by: &str, subject: &str, outcome: &str| {
+        (by.to_owned(), subject.to_owned(), outcome.to_owned(), "127.0.0.1".to_owned())
+    };
+    assert_eq!(
+        told,
+        [
+            line("token:boss", &ours, "refused"),
+            line("token:reader", &unknown.to_string(), "refused"),
+            line("token:reader", &theirs, "refused"),
+            line("token:reader", &ours, "done"),
+            line("token:blind", &ours, "refused"),
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    house.make_user("ann", "correct horse", &json!({ "role": "operator" }))?;
+    let ann = nobody.logged_in(&json!({ "user": "ann", "password": "correct horse" }))?;
+    assert_eq!(ann.ask("PUT", "/v1/pools/desk", Some(&json!({ "strategy": "random" })))?.status, 200);
+    assert_eq!(ann.ask("DELETE", "/v1/tables/rates", None)?.status, 403);
+    assert_eq!(ann.ask("DELETE", "/v1/pools/none", None)?.status, 404);
+    let change = json!({ "role": "viewer", "password": "another horse" });
+    assert_eq!(house.ask("PATCH", "/v1/users/ann", Some(&change))?.status, 200);
+    // To look changes nothing.
+    assert_eq!(house.ask("GET", "/v1/users", None)?.status, 200);
+    let explain = json!({ "origin": "shop", "destination": "8613012345678" });
+    assert_eq!(house.ask("POST", "/v1/explain", Some(&explain))?.status, 200);
+
+    let lines = |entries: &[Value]| -> Vec<String> {
+        let told = entries.iter().rev().map(|entry| {
+            format!(
+                "{} {} {} {} {}",
+                entry["serial"],
+                entry["by"].as_str().unwrap_or_default(),
+                entry["what"].as_str().unwrap_or_default(),
+                entry["subject"].as_str().unwrap_or_default(),
+                entry["outcome"].as_str().unwrap_or_default(),
+            )
+        });
+        told.collect()
+    };
+    let entries = audit(&house, "")?;
+    let want = [
+        "1 token POST /v1/users  done",
+        "2 ann POST /v1/sessions  done",
+        "3 ann PUT /v1/pools/{pool} desk done",
+        "4 ann DELETE /v1/tables/{name} rates refused",
+        "5 ann DELETE /v1/pools/{pool} none refused",
+        "6 token PATCH /v1/users/{name} ann done",
+    ];
+    assert_eq!(lines(&entries), want, "{entries:#?}");
+    let text = serde_json::to_string(&entries)?;
+    ensure!(!text.contains("horse") && !text.contains("argon2"), "a secret is in the log: {text}");
+    assert_eq!(
+        entries[0]["detail"],
+        "new password; was role operator, reads no texts; is role viewer, reads no texts"
+    );
+    ensure!(entries.iter().all(|entry| entry["from"] == "127.0.0.1" && entry["at"].as_u64() > Some(0)));
+
+    assert_eq!(lines(&audit(&house, "&by=ann&before=5")?), want[1..4]);
+    assert_eq!(lines(&audit(&house, "&subject=desk")?), want[2..3]);
+    let page = house.ask("GET", "/v1/audit?limit=2", None)?.json()?;
+    let next = format!("/v1/audit?limit=2&before={}", page["next"]);
+    let page = house.ask("GET", &next, None)?.json()?;
+    assert_eq!(lines(page["entries"].as_array().context("no entries")?), want[2..4]);
+    for (query, status) in [("limit=0", 400), ("limit=1001", 400), ("who=ann", 400), ("before=x", 400)] {
+        assert_eq!(house.ask("GET", &format!("/v1/audit?{query}"), None)?.status, status, "{query}");
+    }
+    // Nothing takes a line out of it, a crash neither.
+    for method in ["DELETE", "PUT", "PATCH", "POST"] {
+        let told = house.ask(method, "/v1/audit", (method != "DELETE").then(|| json!({})).as_ref())?;
+        assert_eq!(told.status, 405, "{method}");
+    }
+    let appliance = appliance.kill()?.start()?;
+    let house = Visitor::house(&appliance)?;
+    assert_eq!(lines(&audit(&house, "")?), want);
+    house.make_token("ci", &json!({ "role": "viewer" }))?;
+    assert_eq!(audit(&house, "")?[0]["serial"], 7);
+    Ok(())
+}
+
+/// The status of an answer, which is read to its end.
+fn status(answers: &mut BufReader<TcpStream>) -> Result<u16> {
+    let (mut first, mut length) = (String::new(), 0);
+    answers.read_line(&mut first).context("the connection was reset")?;
+    loop {
+        let mut line = String::new();
+        answers.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((_, value)) =
+            line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        {
+            length = value.trim().parse()?;
+        }
+    }
+    answers.read_exact(&mut vec![0; length])?;
+    first.split(' ').nth(1).with_context(|| format!("no status: {first:?}"))?.parse().context("the status")
+}
+
+#[test]
+fn who_is_refused_while_he_still_sends_gets_to_read_why_and_may_go_on() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let refused: [(SocketAddr, &str); 2] = [
+        (appliance.blueprint().http(), "PUT /v1/configuration"),
+        (appliance.blueprint().business(), "POST /v1/nothing"),
+    ];
+    for (address, what) in refused {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(behaviour_tests::PATIENCE))?;
+        let mut answers = BufReader::new(stream.try_clone()?);
+        let body = vec![b'x'; 3_000_000];
+        write!(
+            stream,
+            "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        )?;
+        let first = status(&mut answers)?;
+        ensure!([401, 404].contains(&first), "{what}: {first}");
+        stream.write_all(&body)?;
+        write!(stream, "GET /v1/openapi.json HTTP/1.1\r\nHost: {address}\r\n\r\n")?;
+        assert_eq!(status(&mut answers)?, 200, "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_password_of_accounts_is_no_way_in() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let nobody = Visitor::nobody(&appliance);
+    for told in [
+        nobody.ask("POST", "/v1/sessions", Some(&json!({ "user": "shop", "password": PASSWORD })))?,
+        nobody.showing("authorization", SHOP).ask("GET", "/v1/whoami", None)?,
+        nobody.with_token(PASSWORD).ask("GET", "/v1/whoami", None)?,
+    ] {
+        assert_eq!(told.status, 401, "{}", told.text);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_command_line_logs_in_and_goes_on_as_that_user() -> Result<()> {
+    let (stage, appliance) = appliance()?;
+    let house = Visitor::house(&appliance)?;
+    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    let settings = stage.folder().join("settings");
+    let run = |arguments: &[&str], typed: &str| -> Result<(Option<i32>, String, String)> {
+        let mut process = Command::new(stage.binary())
+            .args(arguments)
+            .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
+            .env("XDG_CONFIG_HOME", &settings)
+            .env_remove("SWITCHYARD_TOKEN")
+            .env_remove("SWITCHYARD_TOKEN_FILE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut input = process.stdin.take().context("no standard input")?;
+        if !typed.is_empty() {
+            input.write_all(typed.as_bytes())?;
+        }
+        drop(input);
+        let output = process.wait_with_output()?;
+        let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
+        Ok((output.status.code(), text(output.stdout), text(output.stderr)))
+    };
+    let (code, _, error) = run(&["whoami"], "")?;
+    ensure!(code == Some(2) && error.contains("switchyard login"), "{code:?} {error}");
+    assert_eq!(run(&["login", "ann"], "wrong horse\n")?.0, Some(2));
+    let (code, out, error) = run(&["login", "ann"], "correct horse\n")?;
+    ensure!(code == Some(0) && out.contains("admin"), "{code:?} {out} {error}");
+    let kept = settings.join("switchyard/logins.json");
+    assert_eq!(std::fs::metadata(&kept)?.permissions().mode() & 0o777, 0o600);
+    ensure!(!std::fs::read_to_string(&kept)?.contains("horse"), "the password is kept");
+
+    let (code, out, _) = run(&["whoami", "--json"], "")?;
+    let standing: Value = serde_json::from_str(&out)?;
+    assert_eq!((code, &standing["user"], &standing["csrf"]), (Some(0), &json!("ann"), &Value::Null));
+    let (code, _, error) = run(&["user", "add", "bob", "--role", "viewer"], "battery staple\n")?;
+    ensure!(code == Some(0), "{error}");
+    let (_, out, _) = run(&["user", "list"], "")?;
+    ensure!(out.contains("bob") && out.contains("viewer"), "{out}");
+    let (_, word, _) = run(&["token", "make", "ci", "--role", "viewer"], "")?;
+    let ci = Visitor::nobody(&appliance).with_token(word.trim());
+    assert_eq!(ci.ask("GET", "/v1/whoami", None)?.json()?["user"], "token:ci");
+    assert_eq!(run(&["token", "revoke", "ci"], "")?.0, Some(0));
+    assert_eq!(run(&["token", "revoke", "ci"], "")?.0, Some(1));
+    let (_, out, _) = run(&["audit", "--by", "ann", "--what", "/v1/users"], "")?;
+    ensure!(out.lines().count() == 2 && out.contains("POST /v1/users"), "{out}");
+    assert_eq!(run(&["logout"], "")?.0, Some(0));
+    assert_eq!(run(&["whoami"], "")?.0, Some(2));
+    assert_eq!(run(&["logout"], "")?.0, Some(1));
+    Ok(())
+}
