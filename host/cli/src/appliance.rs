@@ -150,6 +150,8 @@ fn ask(appliance: &Appliance, output: &Output, task: Task) -> Result<(), Failure
         Task::SupportBundle { file } => return fetch(appliance, output, &file),
         Task::Update { file, when } => {
             let mut octets = std::fs::File::open(&file).map_err(Failure::file(&file))?;
+            // Who may not, or asks another machine, hears it before so many octets are on their way.
+            appliance.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
             appliance.post_all(&path("update", &when), &kind, &mut octets)?
         }
@@ -248,7 +250,8 @@ mod tests {
 
     #[test]
     fn from_elsewhere_the_api_is_asked() {
-        let url = stub().start();
+        let stub = stub();
+        let url = stub.start();
         let done = run(&url, &["appliance", "status"]);
         assert!(done.out.contains("healthy-b") && done.out.contains("never"), "{}", done.out);
         let folder = tempfile::tempdir().unwrap();
@@ -256,6 +259,7 @@ mod tests {
         std::fs::write(file("update.raucb"), "octets").unwrap();
         let done = run(&url, &["appliance", "update", &file("update.raucb"), "--no-reboot"]);
         assert_eq!((done.code, done.out.as_str()), (0, "written\n"), "{}", done.error);
+        assert_eq!(stub.asked().last().unwrap().body, "octets");
         let done = run(&url, &["appliance", "factory-reset", "--drop-state"]);
         assert!(done.out.contains("starts anew"), "{}", done.out);
         let done = run(&url, &["appliance", "support-bundle", &file("support.tar.gz")]);

@@ -123,10 +123,7 @@ impl Stub {
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.push((name.to_lowercase(), value.to_owned()));
         }
-        let length = headers.iter().find(|(name, _)| name == "content-length");
-        let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
-        reader.read_exact(&mut body).unwrap();
-        let body = String::from_utf8(body).unwrap();
+        let body = String::from_utf8(body(&mut reader, &headers)).unwrap();
         self.asked.lock().unwrap().push(Asked { what: what.clone(), headers, body });
         let octets = self.answer(&what);
         let _ = stream.write_all(&octets);
@@ -148,6 +145,29 @@ impl Stub {
             [first, ..] => answers.remove(first),
         };
         octets(&answer)
+    }
+}
+
+/// The whole body of a request: who answers and hangs up before its end cuts off a client that is still sending.
+fn body(reader: &mut impl BufRead, headers: &[(String, String)]) -> Vec<u8> {
+    let header =
+        |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let mut body = Vec::new();
+    if header("transfer-encoding") != Some("chunked") {
+        body.resize(header("content-length").map_or(0, |length| length.parse().unwrap()), 0);
+        reader.read_exact(&mut body).unwrap();
+        return body;
+    }
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size).unwrap();
+        let size = usize::from_str_radix(size.trim_end(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        reader.read_exact(&mut chunk).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&chunk[..size]);
     }
 }
 
