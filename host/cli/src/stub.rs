@@ -6,7 +6,7 @@ use crate::output::Streams;
 use clap::{CommandFactory, Parser};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
