@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// Memory of the machine, in MiB.
 const MEMORY: u32 = 1024;
 /// The size of its disk, in octets.
-const DISK: u64 = 4 << 30;
+pub(crate) const DISK: u64 = 4 << 30;
 
 /// A machine that is off.
 #[derive(Debug, Clone)]
@@ -95,22 +95,23 @@ impl Machine {
         let key = folder.join("authorized_keys");
         std::fs::copy(machine.key().with_extension("pub"), &key)?;
         bring(&[&key], &place, "::/switchyard/")?;
-        std::fs::OpenOptions::new().write(true).open(&machine.disk)?.set_len(DISK)?;
+        machine.enlarge(DISK)?;
         Ok(machine)
     }
 
-    /// With the image as a cloud takes it, and what it is to know on a volume as NoCloud has it: a name, a key, a fixed address.
+    /// With the image as a cloud takes it, and what it is to know on a volume as NoCloud has it: a name, a key, a fixed address,
+    /// and the daemon's configuration for its first start.
     pub(crate) fn in_a_cloud(
         qcow2: &Path,
         folder: &Path,
         acceleration: Acceleration,
         firmware: Firmware,
         name: &str,
+        configuration: String,
     ) -> Result<Self> {
         let mut machine = Self::bare(folder, "disk.qcow2", acceleration, firmware)?;
         std::fs::copy(qcow2, &machine.disk)?;
-        let mut resize = Command::new("qemu-img");
-        house::run(resize.args(["resize", "-q"]).arg(&machine.disk).arg(DISK.to_string()))?;
+        machine.enlarge(DISK)?;
         let key = std::fs::read_to_string(machine.key().with_extension("pub"))?;
         let files = [
             ("meta-data", format!("instance-id: one\nlocal-hostname: {name}\n")),
@@ -119,6 +120,7 @@ impl Machine {
                 "60-fixed.network",
                 "[Match]\nName=en* eth*\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n".to_owned(),
             ),
+            ("switchyard.toml", configuration),
         ];
         let volume = folder.join("cidata.img");
         std::fs::File::create(&volume)?.set_len(1 << 20)?;
@@ -157,6 +159,18 @@ impl Machine {
         self.folder.join("key")
     }
 
+    /// Gives it a larger disk: of so many octets.
+    pub(crate) fn enlarge(&self, octets: u64) -> Result<()> {
+        let mut resize = Command::new("qemu-img");
+        // Of a raw disk it would guess the form.
+        house::run(resize.args(["resize", "-q", "-f", self.form()]).arg(&self.disk).arg(octets.to_string()))
+    }
+
+    /// The form of its disk, as qemu calls it.
+    fn form(&self) -> &'static str {
+        if self.disk.extension().is_some_and(|end| end == "qcow2") { "qcow2" } else { "raw" }
+    }
+
     /// The file that is its disk.
     pub(crate) fn disk(&self) -> &Path {
         &self.disk
@@ -176,8 +190,8 @@ impl Machine {
         ];
         // cache=none: what the machine was told is written has left this process and the host's memory, and what it has not
         // synced yet is lost with its memory. The host's own disk keeps its power.
-        let form = if self.disk.extension().is_some_and(|end| end == "qcow2") { "qcow2" } else { "raw" };
-        let disk = format!("file={},format={form},if=virtio,cache=none,discard=unmap", self.disk.display());
+        let disk =
+            format!("file={},format={},if=virtio,cache=none,discard=unmap", self.disk.display(), self.form());
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-machine", &format!("q35,accel={}", self.acceleration.name())]);
         qemu.args([

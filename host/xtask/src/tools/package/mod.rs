@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 pub(crate) use sbom::{Debian, Materials};
 use stage::Stage;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -155,11 +156,25 @@ fn checksums(made: &[PathBuf]) -> Result<()> {
     for path in made {
         names.push(path.strip_prefix(&folder)?.to_owned());
     }
-    names.sort();
     let output =
         Command::new("sha256sum").args(&names).current_dir(&folder).output().context("running sha256sum")?;
     anyhow::ensure!(output.status.success(), "sha256sum: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(std::fs::write(folder.join("SHA256SUMS"), output.stdout)?)
+    let new = String::from_utf8(output.stdout)?;
+    let sums = folder.join("SHA256SUMS");
+    let before = std::fs::read_to_string(&sums).unwrap_or_default();
+    Ok(std::fs::write(&sums, merged(&before, &new, |name| folder.join(name).exists()))?)
+}
+
+/// The sums of what was made now, and of what earlier calls made and is still there; by name.
+fn merged(before: &str, new: &str, there: impl Fn(&str) -> bool) -> String {
+    let by_name = |text: &str| -> BTreeMap<String, String> {
+        let lines = text.lines().filter_map(|line| line.split_once("  "));
+        lines.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect()
+    };
+    let mut sums = by_name(before);
+    sums.retain(|name, _| there(name));
+    sums.extend(by_name(new));
+    sums.into_iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect()
 }
 
 /// `0.1.0`.
@@ -174,4 +189,14 @@ fn source_date() -> Result<u64> {
         Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(house::root()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().with_context(|| format!("git does not say when the source was changed: {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_another_call_made_stays_listed_while_it_is_there() {
+        let before = "1  a.deb\n2  gone\n3  b.tar.gz\n";
+        let sums = super::merged(before, "9  a.deb\n8  oci/index.json\n", |name| name != "gone");
+        assert_eq!(sums, "9  a.deb\n3  b.tar.gz\n8  oci/index.json\n");
+    }
 }

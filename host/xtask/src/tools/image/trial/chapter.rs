@@ -3,10 +3,11 @@
 use super::{Trial, Updates, token};
 use crate::tools::image::Options;
 use crate::tools::image::build::Built;
-use crate::tools::image::machine::{Firmware, Machine, Running};
+use crate::tools::image::machine::{DISK, Firmware, Machine, Running};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::path::Path;
+use xtask::house;
 use xtask::page::{Block, Page, missing};
 
 const GUIDE: &str = "host/switchyard/GUIDE.md";
@@ -16,6 +17,8 @@ const UPDATE: &str = "/var/tmp/switchyard.raucb";
 const BACKUP: &str = "/var/tmp/backup.tar";
 /// The name of the machine that a backup is restored into.
 const OTHER: &str = "cloud-1";
+/// What a machine is told at its first start, when nobody tells it anything else.
+const FIRST: &str = "appliance-image/image/tree/usr/lib/switchyard/first/switchyard.toml";
 
 /// Commands after which the machine starts anew.
 fn restarts(script: &str) -> bool {
@@ -97,7 +100,11 @@ impl Trial {
         from.fetch(BACKUP, &backup)?;
         let firmware = if options.firmware == Firmware::Bios { Firmware::Uefi } else { Firmware::Bios };
         let place = folder.join("second");
-        let machine = Machine::in_a_cloud(&built.qcow2(), &place, options.acceleration, firmware, OTHER)?;
+        let first = std::fs::read_to_string(house::root().join(FIRST))?;
+        let told = first.replace("name = \"SWITCHYARD\"", &format!("name = \"{OTHER}\""));
+        ensure!(told != first, "the configuration of the first start has no name to be another");
+        let machine =
+            Machine::in_a_cloud(&built.qcow2(), &place, options.acceleration, firmware, OTHER, told)?;
         let mut fresh = machine.start()?;
         let banner = fresh.ready()?;
         self.say(&format!("a second machine, by {firmware:?}: ready {:.1?} after power", banner.since_power));
@@ -108,6 +115,11 @@ impl Trial {
             addresses.contains("10.0.2.15") && !addresses.contains("dynamic"),
             "not the fixed address: {addresses}"
         );
+        let configured = fresh.ssh("switchyard config export")?;
+        ensure!(
+            configured.contains(&format!("name = \"{OTHER}\"")),
+            "not configured as the volume says: {configured}"
+        );
         fresh.copy(&backup, BACKUP)?;
         follow(&mut fresh, block)?;
         let (pause, deadline) = (xtask::load::Stop::default(), std::time::Instant::now() + super::PATIENCE);
@@ -115,6 +127,26 @@ impl Trial {
             ensure!(std::time::Instant::now() < deadline, "it is not ready with what was restored");
             pause.pause(std::time::Duration::from_millis(500));
         }
-        self.state_is_there(&fresh, "restored into a fresh machine")
+        self.state_is_there(&fresh, "restored into a fresh machine")?;
+        self.larger(fresh)
+    }
+
+    /// Data takes what a larger disk has, with what was there.
+    fn larger(&self, running: Running) -> Result<()> {
+        const MORE: u64 = 1 << 30;
+        let size = "df --output=size --block-size=1 /data | tail -n 1";
+        let octets = |running: &Running| -> Result<u64> { Ok(running.ssh(size)?.trim().parse()?) };
+        let before = octets(&running)?;
+        let machine = running.cut()?;
+        machine.enlarge(DISK + MORE)?;
+        let mut running = machine.start()?;
+        running.ready()?;
+        let after = octets(&running)?;
+        // The file system keeps some of it for itself.
+        ensure!(after > before + MORE / 10 * 9, "data had {before} octets, and has {after} on a larger disk");
+        self.state_is_there(
+            &running,
+            &format!("on a larger disk, with {after} octets for data, {before} before"),
+        )
     }
 }
