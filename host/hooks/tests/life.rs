@@ -32,10 +32,7 @@ fn guest(name: &str) -> Vec<u8> {
         let folder = root.join("target/plugins");
         let all = ["prefix_router", "test_trap", "test_loop", "test_hog", "test_badpeer"];
         if !all.iter().all(|name| folder.join(format!("{name}.wasm")).exists()) {
-            let status = Command::new(env!("CARGO"))
-                .args(["run", "-p", "xtask", "--", "plugins"])
-                .current_dir(&root)
-                .status();
+            let status = Command::new(env!("CARGO")).args(["xtask", "plugins"]).current_dir(&root).status();
             assert!(status.expect("cargo starts").success(), "`cargo xtask plugins` failed");
         }
         folder

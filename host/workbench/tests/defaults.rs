@@ -14,7 +14,7 @@ fn built(name: &str) -> PathBuf {
     let path = elsewhere.clone().unwrap_or_else(|| root().join("target/plugins")).join(name);
     if !path.exists() && elsewhere.is_none() {
         let mut xtask = Command::new(env!("CARGO"));
-        xtask.current_dir(root()).args(["run", "--quiet", "--package", "xtask", "--", "plugins"]);
+        xtask.current_dir(root()).args(["xtask", "plugins"]);
         assert!(xtask.status().unwrap().success(), "building the guests: `cargo xtask plugins` failed");
     }
     path
