@@ -133,21 +133,27 @@ pub(crate) fn install_missing(needs: &[Need]) -> Result<()> {
 }
 
 fn install_those<'a>(wanted: impl Iterator<Item = &'a Need>) -> Result<()> {
-    let missing: Vec<_> = wanted.filter(|need| !(need.there)()).collect();
-    if missing.is_empty() {
-        return Ok(());
+    let wanted: Vec<_> = wanted.collect();
+    let missing = || wanted.iter().copied().filter(|need| !(need.there)()).collect::<Vec<_>>();
+    // Twice at most: apt-get takes a package away where its version does not go with a new one, and it may be a wanted one.
+    for _ in 0..2 {
+        let missing = missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for need in &missing {
+            println!("setup: installing {} ({})", need.package, need.reason);
+        }
+        let names: Vec<_> = missing.iter().map(|need| need.package).collect();
+        let advice =
+            || format!("cannot install what is needed; by hand: apt-get install {}", names.join(" "));
+        if install(&names).is_err() {
+            println!("setup: trying again with fresh package lists");
+            house::run(house::as_root("apt-get").args(["update", "-qq"])).with_context(advice)?;
+            install(&names).with_context(advice)?;
+        }
     }
-    for need in &missing {
-        println!("setup: installing {} ({})", need.package, need.reason);
-    }
-    let names: Vec<_> = missing.iter().map(|need| need.package).collect();
-    let advice = format!("cannot install what is needed; by hand: apt-get install {}", names.join(" "));
-    if install(&names).is_err() {
-        println!("setup: trying again with fresh package lists");
-        house::run(house::as_root("apt-get").args(["update", "-qq"])).with_context(|| advice.clone())?;
-        install(&names).with_context(|| advice.clone())?;
-    }
-    match missing.iter().find(|need| !(need.there)()) {
+    match missing().first() {
         Some(need) => bail!("{} was installed, and still does not work", need.package),
         None => Ok(()),
     }
