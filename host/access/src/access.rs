@@ -84,6 +84,13 @@ impl Access {
         })
     }
 
+    /// How long lines of the audit log are kept; [`AUDIT_KEPT`](crate::AUDIT_KEPT) unless this is called.
+    #[must_use]
+    pub fn keeping(mut self, audit: Duration) -> Self {
+        self.audit.keep(audit);
+        self
+    }
+
     /// The file with all of it, for backups: whoever reads the database while it is open needs a transaction of this one.
     #[must_use]
     pub fn database(&self) -> &Database {

@@ -1,4 +1,4 @@
-//! The audit log: what was done, by whom. Lines are added, none is ever changed or taken away.
+//! The audit log: what was done, by whom. Lines are added, none is ever changed; the oldest go when they are old enough.
 
 use crate::AccessError;
 use model::Timestamp;
@@ -6,13 +6,19 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
-/// Serial, counted from 1 without a gap, to what was done, as the JSON of a [`Deed`] in UTF-8.
+/// Serial, counted from 1 without a gap but for the oldest that have gone, to what was done, as the JSON of a [`Deed`] in UTF-8.
 pub(crate) const AUDIT: TableDefinition<u64, &[u8]> = TableDefinition::new("audit");
 
 /// Characters that are kept of a field: it may come from anybody.
 const LONGEST: usize = 1024;
+/// How long a line is kept, unless said otherwise.
+pub const AUDIT_KEPT: Duration = Duration::from_secs(400 * 86_400);
+
+/// Lines that go with one transaction, at most: none has to wait long for those of a year.
+const GOING: usize = 256;
 /// Entries that one question looks at, at most.
 const LOOKED_AT: usize = 100_000;
 
@@ -96,6 +102,7 @@ pub struct AuditPage {
 pub(crate) struct Audit {
     path: PathBuf,
     database: Arc<Database>,
+    kept: Duration,
     waiting: parking_lot::Mutex<Vec<Waiting>>,
     committing: parking_lot::Mutex<()>,
 }
@@ -122,9 +129,14 @@ impl Audit {
         Self {
             path,
             database,
+            kept: AUDIT_KEPT,
             waiting: parking_lot::Mutex::default(),
             committing: parking_lot::Mutex::default(),
         }
+    }
+
+    pub(crate) fn keep(&mut self, kept: Duration) {
+        self.kept = kept;
     }
 
     fn failed(&self, error: redb::Error) -> AccessError {
@@ -165,12 +177,37 @@ impl Audit {
                     let octets = serde_json::to_vec(&waiting.deed).map_err(std::io::Error::other)?;
                     table.insert(serial, octets.as_slice())?;
                 }
+                // After the new ones, so that the log is never empty and a serial never comes twice.
+                let newest = together.iter().map(|waiting| waiting.deed.at.0).max().unwrap_or(0);
+                self.let_go(&mut table, newest, first)?;
                 first
             };
             transaction.commit()?;
             Ok(first)
         };
         write().map_err(|error| self.failed(error))
+    }
+
+    /// Takes lines away from the old end, up to the first that is young enough; one that cannot be read stays for those who ask.
+    fn let_go(
+        &self,
+        table: &mut redb::Table<'_, u64, &[u8]>,
+        newest: u64,
+        first: u64,
+    ) -> Result<(), redb::Error> {
+        let kept = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
+        let Some(until) = newest.checked_sub(kept) else { return Ok(()) };
+        let mut end = None;
+        for row in table.range(..first)?.take(GOING) {
+            let (serial, value) = row?;
+            match serde_json::from_slice::<Deed>(value.value()) {
+                Ok(deed) if deed.at.0 < until => end = Some(serial.value()),
+                _ => break,
+            }
+        }
+        let Some(end) = end else { return Ok(()) };
+        table.retain_in(..=end, |_, _| false)?;
+        Ok(())
     }
 
     fn damaged(&self, what: impl Into<String>) -> AccessError {

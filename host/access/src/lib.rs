@@ -14,7 +14,7 @@ mod secret;
 mod session;
 
 pub use access::Access;
-pub use audit::{AuditEntry, AuditPage, AuditQuery, Deed, Outcome};
+pub use audit::{AUDIT_KEPT, AuditEntry, AuditPage, AuditQuery, Deed, Outcome};
 pub use caller::{Caller, Right, Role};
 pub use error::AccessError;
 pub use people::{MadeToken, NewToken, NewUser, User, UserChange};

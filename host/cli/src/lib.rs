@@ -10,6 +10,7 @@ mod command;
 mod config;
 mod doctor;
 mod drain;
+mod leave;
 mod login;
 mod message;
 mod output;

@@ -1,12 +1,13 @@
 //! `switchyard token`: words by which programs come in.
 
+use crate::leave::Leave;
 use crate::output::{Failure, Output, Streams};
 use crate::table::{moment, table, word};
-use crate::user::{Role, flag};
+use crate::user::flag;
 use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
 use client::{Appliance, segment};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -36,15 +37,8 @@ enum Task {
     Make {
         /// Its name.
         name: String,
-        /// What it may be used for.
-        #[arg(long)]
-        role: Role,
-        /// The account, for the role account.
-        #[arg(long)]
-        account: Option<String>,
-        /// Let it read texts of messages.
-        #[arg(long)]
-        bodies: bool,
+        #[command(flatten)]
+        leave: Leave,
         /// After how many days it ends by itself: 1 to 3650; never otherwise.
         #[arg(long)]
         days: Option<u64>,
@@ -67,11 +61,8 @@ impl Task {
     fn run(self, appliance: &Appliance, output: &Output) -> Result<(), Failure> {
         match self {
             Self::List => all(output, &appliance.get("/v1/tokens")?),
-            Self::Make { name, role, account, bodies, days } => {
-                let mut wish = json!({ "name": name, "role": role.name(), "bodies": bodies });
-                if let Some(account) = account {
-                    wish["account"] = account.into();
-                }
+            Self::Make { name, leave, days } => {
+                let mut wish = leave.wish(&name);
                 if let Some(days) = days {
                     wish["days"] = days.into();
                 }

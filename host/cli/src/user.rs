@@ -1,5 +1,6 @@
 //! `switchyard user`: who may use the appliance's API.
 
+use crate::leave::{Leave, Role};
 use crate::output::{Failure, Output, Streams};
 use crate::secret;
 use crate::table::{list, moment, table, word};
@@ -30,30 +31,6 @@ pub struct UserCommand {
     way: Way,
 }
 
-/// What somebody may do.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Role {
-    /// What concerns one account, and nothing else.
-    Account,
-    /// See everything but texts and secrets.
-    Viewer,
-    /// Keep the traffic going: queues, messages, pools, replays.
-    Operator,
-    /// Everything.
-    Admin,
-}
-
-impl Role {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Account => "account",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Answer {
     Yes,
@@ -73,15 +50,8 @@ enum Task {
     Add {
         /// The name: 1 to 64 of the characters a-z, A-Z, 0-9, ".", "_", "-" and "@".
         name: String,
-        /// What the user may do.
-        #[arg(long)]
-        role: Role,
-        /// The account, for the role account.
-        #[arg(long)]
-        account: Option<String>,
-        /// Let the user read texts of messages.
-        #[arg(long)]
-        bodies: bool,
+        #[command(flatten)]
+        leave: Leave,
         /// Without a password: the user cannot log in until one is set.
         #[arg(long)]
         no_password: bool,
@@ -127,11 +97,8 @@ impl Task {
         match self {
             Self::List => all(output, &appliance.get("/v1/users")?),
             Self::Show { name } => one(output, &appliance.get(&path(&name))?),
-            Self::Add { name, role, account, bodies, no_password } => {
-                let mut wish = json!({ "name": name, "role": role.name(), "bodies": bodies });
-                if let Some(account) = account {
-                    wish["account"] = account.into();
-                }
+            Self::Add { name, leave, no_password } => {
+                let mut wish = leave.wish(&name);
                 if !no_password {
                     wish["password"] = secret::ask_new(&format!("Password of {name}: "))?.into();
                 }

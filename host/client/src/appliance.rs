@@ -20,7 +20,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Which appliance.
 #[derive(Debug, Clone, Args)]
 pub struct At {
-    /// The appliance's HTTP listener; SWITCHYARD_URL otherwise, or http://127.0.0.1:8080.
+    /// The appliance's HTTP listener; SWITCHYARD_URL otherwise, or what is in the file SWITCHYARD_URL_FILE, or
+    /// http://127.0.0.1:8080.
     #[arg(long, global = true)]
     url: Option<String>,
     /// The token of its API; SWITCHYARD_TOKEN otherwise, or who has logged in with `switchyard login`.
@@ -115,7 +116,7 @@ impl At {
         let said = |names: &[&str]| {
             names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
         };
-        if self.url.is_none() && !said(&["SWITCHYARD_URL"]) {
+        if self.url.is_none() && !said(&["SWITCHYARD_URL", "SWITCHYARD_URL_FILE"]) {
             self.url = Some(url.to_owned());
         }
         let has_token = self.token.is_some() || self.token_file.is_some();
@@ -126,9 +127,11 @@ impl At {
     }
 
     fn place(&self) -> String {
-        let url = self.url.clone().or_else(|| set("SWITCHYARD_URL"));
+        // The daemon writes it, and is not there to do so when it does not run.
+        let written = || std::fs::read_to_string(set("SWITCHYARD_URL_FILE")?).ok();
+        let url = self.url.clone().or_else(|| set("SWITCHYARD_URL")).or_else(written);
         let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
-        url.trim_end_matches('/').to_owned()
+        url.trim().trim_end_matches('/').to_owned()
     }
 
     /// The token that was given; nothing if none was.

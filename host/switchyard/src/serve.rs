@@ -155,7 +155,8 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     let kept = store.clone();
     backups.databases.push(Box::new(move || kept.snapshot()));
     backups.databases.push(Box::new(move || values.snapshot()));
-    let access = Arc::new(access::Access::open(&config.data.join("access.redb"))?);
+    let access = access::Access::open(&config.data.join("access.redb"))?.keeping(config.audit_retention);
+    let access = Arc::new(access);
     let people = access.clone();
     backups.databases.push(Box::new(move || people.snapshot()));
     let versions = configuring.clone();

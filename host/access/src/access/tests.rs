@@ -121,6 +121,31 @@ fn a_refused_change_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn lines_go_when_they_are_old_enough_and_their_numbers_do_not_come_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.redb");
+    let access = Access::open(&path).unwrap().keeping(Duration::from_millis(1000));
+    let noted = |access: &Access, at: u64| access.note(Deed { at: Timestamp(at), ..deed("ann", "x", "y") });
+    let serials = |access: &Access| -> Vec<u64> {
+        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
+        page.entries.iter().rev().map(|entry| entry.serial).collect()
+    };
+    // The second was written by a clock that went ahead: what comes after it waits for it.
+    for at in [100, 900, 200, 1100] {
+        noted(&access, at).unwrap();
+    }
+    assert_eq!(serials(&access), [1, 2, 3, 4], "exactly as old as is kept");
+    noted(&access, 1101).unwrap();
+    assert_eq!(serials(&access), [2, 3, 4, 5]);
+    noted(&access, 10_000).unwrap();
+    assert_eq!(serials(&access), [6], "the newest stays");
+    drop(access);
+    let access = Access::open(&path).unwrap().keeping(Duration::from_millis(1000));
+    assert_eq!(noted(&access, 20_000).unwrap(), 7);
+    assert_eq!(serials(&access), [7]);
+}
+
+#[test]
 fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(&folder.path().join("access.redb")).unwrap();

@@ -55,6 +55,8 @@ pub struct Http {
     pub unencrypted: Option<bool>,
     /// The file of the token that is made at the first start; `token` in the data folder unless said otherwise.
     pub token_file: Option<File>,
+    /// How long a line of the audit log is kept, 30d at least; 400d unless said otherwise.
+    pub audit_retention: Option<Time>,
 }
 
 /// With which certificate the admin's door speaks TLS.

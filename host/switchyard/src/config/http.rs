@@ -5,6 +5,10 @@ use configuration::Section;
 use doors::ServerTls;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
+
+/// Shorter, and whoever may change this could soon take what he did out of the log.
+const SHORTEST_AUDIT: Duration = Duration::from_secs(30 * 86_400);
 
 /// How the admin's door is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +19,15 @@ pub(crate) enum Lock {
     Own,
     /// With these files.
     Files(ServerTls),
+}
+
+/// How long the audit log goes back.
+pub(crate) fn audit_retention(section: &Section<'_>) -> Duration {
+    let kept = section.duration("audit-retention", access::AUDIT_KEPT);
+    if kept < SHORTEST_AUDIT {
+        section.unfit("audit-retention", format!("is {} days", kept.as_secs() / 86_400), "at least \"30d\"");
+    }
+    kept
 }
 
 /// What is said, or what is usual: TLS everywhere but on loopback.

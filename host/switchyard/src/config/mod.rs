@@ -75,6 +75,7 @@ pub(crate) struct Config {
     pub(crate) http: SocketAddr,
     pub(crate) http_lock: http::Lock,
     pub(crate) token_file: PathBuf,
+    pub(crate) audit_retention: Duration,
     pub(crate) retention: Duration,
     pub(crate) store_cache: usize,
     pub(crate) link_threads: usize,
@@ -202,6 +203,7 @@ impl Config {
         });
         let token_file = http.text("token-file").map_or_else(|| data.join("token"), |path| base.join(path));
         let http_lock = http::lock(&http, base, http_address);
+        let audit_retention = http::audit_retention(&http);
         http.finish();
 
         let engine = root.section("engine");
@@ -254,6 +256,7 @@ impl Config {
             http: http_address,
             http_lock,
             token_file,
+            audit_retention,
             retention,
             store_cache,
             link_threads,
