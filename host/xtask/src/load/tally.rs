@@ -150,6 +150,12 @@ impl Tally {
             .collect()
     }
 
+    /// Whether all that was answered positively has arrived. The numbers of both do not tell: what was never answered may have
+    /// arrived as well.
+    pub fn is_settled(&self) -> bool {
+        self.missing(1).is_empty()
+    }
+
     /// Adds up.
     pub fn accounts(&self) -> Accounts {
         let mut sums = Accounts {
@@ -205,6 +211,11 @@ mod tests {
         };
         assert_eq!(tally.accounts(), wanted);
         assert_eq!(tally.missing(10), [1]);
+        tally.arrived(3, 0, 7);
+        assert_eq!(tally.arrived_so_far(), tally.accepted_so_far());
+        assert!(!tally.is_settled(), "one of those that arrived was never answered");
+        tally.arrived(1, 0, 8);
+        assert!(tally.is_settled());
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn settle(tally: &Tally, sink: &Sink) -> Duration {
         if now != seen {
             (seen, since, last) = (now, Instant::now(), Instant::now());
         }
-        let quiet = if tally.arrived_so_far() >= tally.accepted_so_far() { 2 } else { 15 };
+        let quiet = if tally.is_settled() { 2 } else { 15 };
         if since.elapsed() > Duration::from_secs(quiet) {
             return last - begun;
         }

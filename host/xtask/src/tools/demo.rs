@@ -144,7 +144,7 @@ fn version(appliance: &Appliance) -> Result<String> {
 fn wait_for_all(tally: &Tally) -> Result<()> {
     let pause = Stop::default();
     for _ in 0..200 {
-        if tally.arrived_so_far() >= tally.accepted_so_far() {
+        if tally.is_settled() {
             return Ok(());
         }
         pause.pause(Duration::from_millis(50));

@@ -59,7 +59,7 @@ fn reconfigure(place: &Place, options: &Options) -> Result<()> {
         Ok(())
     })?;
     let deadline = Instant::now() + Duration::from_secs(30);
-    while tally.arrived_so_far() < tally.accepted_so_far() {
+    while !tally.is_settled() {
         ensure!(Instant::now() < deadline, "not everything arrives: {:?}", tally.accounts());
         Stop::default().pause(Duration::from_millis(50));
     }

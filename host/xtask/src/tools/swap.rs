@@ -178,7 +178,7 @@ impl Outcome {
 fn settle(tally: &Tally, probes: u64) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
     let pause = Stop::default();
-    while tally.arrived_so_far() < tally.accepted_so_far() || tally.accounts().strangers < probes {
+    while !tally.is_settled() || tally.accounts().strangers < probes {
         ensure!(Instant::now() < deadline, "not everything arrives: {:?}", tally.accounts());
         pause.pause(Duration::from_millis(50));
     }

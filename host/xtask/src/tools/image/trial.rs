@@ -190,7 +190,7 @@ impl Trial {
     /// All that was answered has arrived.
     fn balance(&self) -> Result<()> {
         let (pause, deadline) = (Stop::default(), Instant::now() + PATIENCE);
-        while self.tally.arrived_so_far() < self.tally.accepted_so_far() && Instant::now() < deadline {
+        while !self.tally.is_settled() && Instant::now() < deadline {
             pause.pause(Duration::from_millis(100));
         }
         let sums = self.tally.accounts();
