@@ -44,6 +44,17 @@ fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
 }
 
 #[test]
+fn nobody_makes_the_audit_log_forget_what_was_just_done() {
+    let text = |kept: &str| format!("[appliance]\ndata = \"/x\"\n[http]\naudit-retention = \"{kept}\"\n");
+    assert_eq!(
+        problems(&text("1d")),
+        ["line 4: http.audit-retention: is too short, and must be at least \"30d\""]
+    );
+    let config = Config::parse(&text("30d"), Path::new("/nowhere")).unwrap();
+    assert_eq!(config.audit_retention, Duration::from_secs(30 * 86_400));
+}
+
+#[test]
 fn every_error_is_told_at_once_with_line_key_and_remedy() {
     let text = r#"[appliance]
 name = "a name that is far too long"
