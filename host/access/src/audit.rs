@@ -65,7 +65,7 @@ pub struct Deed {
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditEntry {
-    /// Its number, from 1, without a gap.
+    /// Its number: counted from 1 without a gap. The oldest lines go in time, and no number comes again.
     pub serial: u64,
     /// What it says.
     #[serde(flatten)]
