@@ -376,7 +376,7 @@ fn who_only_validates_reads_no_file_of_the_machine_and_is_in_the_audit_log() -> 
     let appliance = blueprint(&stage, &sink)?.start()?;
     let house = Visitor::house(&appliance)?;
     let secret = stage.folder().join("a-secret");
-    std::fs::write(&secret, "mysql://what:nobody@may/see?")?;
+    std::fs::write(&secret, "nobody may see this\n")?;
     let wish = json!({ "archive": { "url-file": secret } });
     let place = "/v1/configuration/validate";
     let viewer =
@@ -387,7 +387,7 @@ fn who_only_validates_reads_no_file_of_the_machine_and_is_in_the_audit_log() -> 
     let pointers: Vec<_> =
         json["problems"].as_array().into_iter().flatten().filter_map(|one| one["pointer"].as_str()).collect();
     assert!(pointers.contains(&"/archive/url-file"), "{}", told.text);
-    assert!(!told.text.contains("nobody") && !told.text.contains("see?"), "{}", told.text);
+    assert!(!told.text.contains("nobody may"), "{}", told.text);
     let log = house.ask("GET", "/v1/audit?limit=10&what=/v1/configuration/validate", None)?.json()?;
     let statuses: Vec<_> =
         log["entries"].as_array().into_iter().flatten().map(|entry| entry["status"].clone()).collect();
