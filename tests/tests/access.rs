@@ -96,6 +96,8 @@ fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
         ("viewer", "POST", "/v1/opt-outs", false),
         ("operator", "POST", "/v1/opt-outs", true),
         ("operator", "DELETE", "/v1/tables/x", false),
+        // It opens the files that the document names.
+        ("viewer", "POST", "/v1/configuration/validate", false),
         ("operator", "GET", "/v1/users", false),
         ("operator", "GET", "/v1/audit", false),
         ("account", "GET", "/v1/whoami", true),

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use behaviour_tests::appliance::{Appliance, Blueprint, HASH, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{PATIENCE, Raw, Stage, until};
+use behaviour_tests::{PATIENCE, Raw, Stage, Visitor, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -369,6 +369,33 @@ fn what_needs_a_restart_says_so_and_is_used_at_the_next_start() -> Result<()> {
 }
 
 #[test]
+fn who_only_validates_reads_no_file_of_the_machine_and_is_in_the_audit_log() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let tally = Arc::new(Tally::new(10));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = blueprint(&stage, &sink)?.start()?;
+    let house = Visitor::house(&appliance)?;
+    let secret = stage.folder().join("a-secret");
+    std::fs::write(&secret, "nobody may see this\n")?;
+    let wish = json!({ "archive": { "url-file": secret } });
+    let place = "/v1/configuration/validate";
+    let viewer =
+        Visitor::nobody(&appliance).with_token(&house.make_token("viewer", &json!({ "role": "viewer" }))?);
+    assert_eq!(viewer.ask("POST", place, Some(&wish))?.status, 403);
+    let told = house.ask("POST", place, Some(&wish))?;
+    let json = told.json()?;
+    let pointers: Vec<_> =
+        json["problems"].as_array().into_iter().flatten().filter_map(|one| one["pointer"].as_str()).collect();
+    assert!(pointers.contains(&"/archive/url-file"), "{}", told.text);
+    assert!(!told.text.contains("nobody may"), "{}", told.text);
+    let log = house.ask("GET", "/v1/audit?limit=10&what=/v1/configuration/validate", None)?.json()?;
+    let statuses: Vec<_> =
+        log["entries"].as_array().into_iter().flatten().map(|entry| entry["status"].clone()).collect();
+    assert_eq!(statuses, [json!(200), json!(403)], "{log:#}");
+    Ok(())
+}
+
+#[test]
 fn a_file_that_counts_is_read_at_sighup_and_the_api_only_shows_it() -> Result<()> {
     let stage = Stage::without_guests()?;
     let tally = Arc::new(Tally::new(10));
@@ -465,6 +492,7 @@ fn a_changed_seed_is_told_and_changes_nothing() -> Result<()> {
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
     let appliance = blueprint(&stage, &sink)?.start()?;
+    patch(&appliance, &json!({ "account": { "acme": { "rate": 7 } } }))?;
     let path = stage.folder().join("appliance/switchyard.toml");
     let binary = stage.binary();
     let (status, _) = appliance.stop()?;
@@ -490,5 +518,44 @@ fn a_changed_seed_is_told_and_changes_nothing() -> Result<()> {
     process.kill()?;
     process.wait()?;
     assert!(told, "nobody was told that the file has changed");
+    Ok(())
+}
+
+#[test]
+fn a_first_start_that_fails_half_way_keeps_nothing_and_the_mended_file_counts() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let tally = Arc::new(Tally::new(10));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let blueprint = blueprint(&stage, &sink)?;
+    let path = blueprint.write()?;
+    let serve = || -> Result<std::process::Child> {
+        Ok(std::process::Command::new(stage.binary())
+            .args(["serve", "--config"])
+            .arg(&path)
+            .env("NO_COLOR", "1")
+            .stderr(std::process::Stdio::piped())
+            .spawn()?)
+    };
+    let taken = std::net::TcpListener::bind(blueprint.smpp())?;
+    let failed = serve()?.wait_with_output()?;
+    assert!(!failed.status.success());
+    drop(taken);
+    let text = std::fs::read_to_string(&path)?;
+    std::fs::write(&path, text.replace("links = 2", "links = 3"))?;
+    let mut process = serve()?;
+    let lines = std::io::BufReader::new(process.stderr.take().context("no standard error")?);
+    let mut ready = false;
+    for line in std::io::BufRead::lines(lines) {
+        ready = line?.contains(": ready ");
+        if ready {
+            break;
+        }
+    }
+    process.kill()?;
+    process.wait()?;
+    assert!(ready, "the second start fails");
+    let check = std::process::Command::new(stage.binary()).args(["check", "--config"]).arg(&path).output()?;
+    let told = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(told.contains("this file is the same as version 1"), "{told}");
     Ok(())
 }

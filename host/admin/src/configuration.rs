@@ -412,6 +412,7 @@ async fn patch(
 }
 
 /// What would come of a document, or of a patch where the content type is `application/merge-patch+json`. Nothing is changed.
+/// The files that the document names are opened, so this needs the right to configure.
 #[utoipa::path(
     post,
     path = "/v1/configuration/validate",

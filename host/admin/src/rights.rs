@@ -57,7 +57,8 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/configuration", Right::Read),
     (Method::PUT, "/v1/configuration", Right::Configure),
     (Method::PATCH, "/v1/configuration", Right::Configure),
-    (Method::POST, "/v1/configuration/validate", Right::Read),
+    // It opens the files that the document names.
+    (Method::POST, "/v1/configuration/validate", Right::Configure),
     (Method::GET, "/v1/configuration/versions", Right::Read),
     (Method::GET, "/v1/configuration/versions/{version}", Right::Read),
     (Method::GET, "/v1/configuration/diff", Right::Read),
@@ -104,11 +105,10 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/audit", Right::ManageUsers),
 ];
 
-/// Operations by other methods than GET that are not in the audit log: the first three only answer; what happens to the numbers
+/// Operations by other methods than GET that are not in the audit log: the first two only answer; what happens to the numbers
 /// of a pool is traffic, and in the pool's own journal, of which no entry is ever changed either.
 const NOT_NOTED: &[(Method, &str)] = &[
     (Method::POST, "/v1/explain"),
-    (Method::POST, "/v1/configuration/validate"),
     (Method::POST, "/v1/orders/preview"),
     (Method::POST, "/v1/pools/{pool}/events"),
 ];

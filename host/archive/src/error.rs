@@ -6,17 +6,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// What can go wrong with the archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The URL names no data base that we know.
+    /// The URL names no data base that we know. The error quotes no part of it: the URL may hold a password, or be the text of
+    /// another file that was named by mistake. What the driver says quotes it, too.
     #[error(
-        "archive: {url:?} names no data base: expected sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/NAME, mariadb://… or postgres://USER:PASSWORD@HOST:PORT/NAME{}",
-        reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
+        "archive: the URL names no data base: expected sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/NAME, mariadb://… or postgres://USER:PASSWORD@HOST:PORT/NAME"
     )]
-    Url {
-        /// The URL, without its password.
-        url: String,
-        /// What the driver says about it.
-        reason: Option<String>,
-    },
+    Url,
     /// The tables were made by a newer daemon.
     #[error(
         "archive: the data base has schema version {found}, this daemon knows versions up to {known}: start the newer daemon, or give this one another data base"

@@ -28,15 +28,22 @@ pub fn is_secret<T: AsRef<str>>(path: &[T]) -> bool {
     })
 }
 
-/// Where the password of a URL stands in it.
+/// Where the password of a URL stands in it: before the host, or in the query.
 fn password(text: &str) -> Option<std::ops::Range<usize>> {
     let begin = text.find("://")? + 3;
     let rest = &text[begin..];
     let authority = rest.find(['/', '?', '#', ' ']).map_or(rest, |end| &rest[..end]);
     // A slash in a password does not belong there, and hides nothing all the same.
-    let at = authority.rfind('@').or_else(|| rest.rfind('@'))?;
-    let colon = rest[..at].find(':')?;
-    (colon + 1 < at).then_some(begin + colon + 1..begin + at)
+    let before_host = authority.rfind('@').or_else(|| rest.rfind('@')).and_then(|at| {
+        let colon = rest[..at].find(':')?;
+        (colon + 1 < at).then_some(begin + colon + 1..begin + at)
+    });
+    before_host.or_else(|| {
+        let named =
+            ["?password=", "&password="].into_iter().find_map(|name| Some(rest.find(name)? + name.len()))?;
+        let end = rest[named..].find(['&', '#']).map_or(rest.len(), |end| named + end);
+        (named < end).then_some(begin + named..begin + end)
+    })
 }
 
 /// Puts [`UNCHANGED`] in the place of every secret, passwords in URLs among them.
@@ -171,6 +178,16 @@ mod tests {
     use crate::changes::tests::trees;
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn a_password_in_the_query_of_a_url_is_a_secret() {
+        let old = json!({"archive": {"url": "postgres://host/db?user=u&password=pass4&sslmode=require"}});
+        let mut shown = old.clone();
+        hide(&mut shown);
+        assert_eq!(shown["archive"]["url"], "postgres://host/db?user=u&password=(unchanged)&sslmode=require");
+        assert_eq!(restore(&mut shown, &old), []);
+        assert_eq!(shown, old);
+    }
 
     #[test]
     fn secrets_are_hidden_and_found_again_by_name() {

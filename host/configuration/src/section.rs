@@ -250,6 +250,11 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether the document is a file on this machine, and not one that came over the API.
+    pub fn is_file(&self) -> bool {
+        self.reading.is_file()
+    }
+
     /// Whether a key has a text, where it might have something else.
     pub fn is_text(&self, key: &'static str) -> bool {
         self.find(key).is_some_and(Value::is_string)

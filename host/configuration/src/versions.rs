@@ -210,12 +210,8 @@ impl Versions {
     /// When the file cannot be written; nothing has changed then.
     pub fn append(&self, draft: Draft) -> Result<Summary, VersionsError> {
         let before = self.newest()?;
-        let number = before.as_ref().map_or(1, |before| before.summary.version + 1);
-        let changes =
-            before.as_ref().map_or(0, |before| crate::diff(&before.document, &draft.document).len());
-        let document = draft.document.to_string().into_bytes();
-        let Draft { at, by, why, confirm_until, .. } = draft;
-        let summary = Summary { version: number, at, by, why, changes, octets: document.len() as u64 };
+        let (summary, document) = summarize(before.as_ref(), &draft);
+        let (number, confirm_until) = (summary.version, draft.confirm_until);
         let pending = confirm_until.zip(before).map(|(reverts_at, before)| Pending {
             version: number,
             back_to: before.summary.version,
@@ -256,6 +252,14 @@ impl Versions {
         };
         write().map_err(|error| self.failed(error))?;
         Ok(summary)
+    }
+
+    /// The summary that a draft gets when it is the next to be [appended](Self::append). Nothing is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn preview(&self, draft: &Draft) -> Result<Summary, VersionsError> {
+        Ok(summarize(self.newest()?.as_ref(), draft).0)
     }
 
     /// The version that waits to be confirmed.
@@ -316,6 +320,15 @@ impl Versions {
         };
         write().map_err(|error| self.failed(error))
     }
+}
+
+/// The summary and the octets of the version that follows `before`.
+fn summarize(before: Option<&Version>, draft: &Draft) -> (Summary, Vec<u8>) {
+    let version = before.map_or(1, |before| before.summary.version + 1);
+    let changes = before.map_or(0, |before| crate::diff(&before.document, &draft.document).len());
+    let document = draft.document.to_string().into_bytes();
+    let (at, by, why) = (draft.at, draft.by.clone(), draft.why.clone());
+    (Summary { version, at, by, why, changes, octets: document.len() as u64 }, document)
 }
 
 #[cfg(test)]

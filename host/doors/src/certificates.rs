@@ -2,7 +2,7 @@
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub enum TlsFileError {
         path: PathBuf,
         /// What it should hold.
         what: &'static str,
-        /// What is wrong.
-        reason: rustls_pki_types::pem::Error,
+        /// What is wrong, without a word of the file: it may be another file that was named by mistake.
+        reason: String,
     },
     /// A file holds nothing of the kind.
     #[error("{path}: holds no {what}", path = path.display())]
@@ -80,13 +80,24 @@ impl ServerTls {
     }
 }
 
+/// What is wrong with a PEM file. The library's own words quote lines of it.
+fn reason(error: &pem::Error) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => "it holds none".to_owned(),
+        pem::Error::MissingSectionEnd { .. } => "an END line is missing".to_owned(),
+        pem::Error::Base64Decode(_) => "the text between BEGIN and END is no base64".to_owned(),
+        _ => "it is not well formed".to_owned(),
+    }
+}
+
 /// The certificates of a file, one at least.
 ///
 /// # Errors
 /// When it cannot be read, or holds none.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let what = "certificates";
-    let file = |reason| TlsFileError::File { path: path.to_owned(), what, reason };
+    let file = |error| TlsFileError::File { path: path.to_owned(), what, reason: reason(&error) };
     let found: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(file)?.collect::<Result<_, _>>().map_err(file)?;
     if found.is_empty() {
@@ -100,10 +111,10 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFile
 /// # Errors
 /// When it cannot be read, or holds none.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|reason| TlsFileError::File {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsFileError::File {
         path: path.to_owned(),
         what: "a private key",
-        reason,
+        reason: reason(&error),
     })
 }
 

@@ -32,8 +32,13 @@ pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
     connections += config.peers.iter().map(|peer| peer.links.links).sum::<usize>();
     connections += config.gateways.iter().map(|gateway| gateway.links.connections).sum::<usize>();
     let scheme = if config.http_lock == Lock::Open { "http" } else { "https" };
+    let summary = match crate::configuring::what_counts(path) {
+        Ok(counts) => format!("{}; {counts}", config.summary()),
+        // A daemon that runs has the file of the versions; it is the one to ask.
+        Err(_) => config.summary(),
+    };
     Ok(Facts {
-        summary: config.summary(),
+        summary,
         data: config.data.clone(),
         token_file: config.token_file.clone(),
         watermark: config.watermark,

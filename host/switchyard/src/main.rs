@@ -99,6 +99,13 @@ fn main() -> ExitCode {
         Task::Check { config } => match config::Config::load(&config) {
             Ok(checked) => {
                 println!("{}: right: {}", config.display(), checked.summary());
+                match configuring::what_counts(&config) {
+                    Ok(words) => println!("{words}"),
+                    Err(error) => println!(
+                        "to learn which configuration the next start takes, run this as the daemon's user while the daemon is \
+                         stopped, or ask the daemon with `switchyard config show`: {error:#}"
+                    ),
+                }
                 ExitCode::SUCCESS
             }
             Err(error) => {

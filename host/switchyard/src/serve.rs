@@ -552,7 +552,7 @@ async fn run(
         tracing::info!(listener = listener.name, %address, "listening");
     }
     // Not before: what is set up here would undo a change.
-    appliance.configuring.open(live);
+    appliance.configuring.open(live)?;
     appliance.ready.store(true, Relaxed);
     tracing::info!(ms = appliance.started.elapsed().as_millis(), "ready");
     memory::give_back();

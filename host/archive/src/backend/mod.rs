@@ -69,7 +69,6 @@ pub(crate) trait Session: Send {
 /// The back end that a URL names.
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Backend>, ArchiveError> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    let unknown = |reason: Option<String>| ArchiveError::Url { url: without_password(url), reason };
     let result: Result<Arc<dyn Backend>, sqlx::Error> = match scheme {
         "sqlite" if !rest.trim_start_matches('/').is_empty() => {
             sqlite::Sqlite::new(url, options).map(|backend| Arc::new(backend) as _)
@@ -80,21 +79,21 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Backend>, Arc
         "postgres" | "postgresql" => {
             postgres::Postgres::new(url, options).map(|backend| Arc::new(backend) as _)
         }
-        _ => return Err(unknown(None)),
+        _ => return Err(ArchiveError::Url),
     };
-    result.map_err(|error| unknown(Some(error.to_string())))
+    result.map_err(|_| ArchiveError::Url)
 }
 
-/// A URL as it may be shown.
+/// A URL as it may be shown: without its password, and without its query, which may hold another.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let authority = rest.split('/').next().unwrap_or(rest);
-    match authority.rsplit_once('@') {
-        Some((user, _)) => {
+    let rest = rest.split('?').next().unwrap_or(rest);
+    match rest.rsplit_once('@') {
+        Some((user, place)) => {
             let name = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{name}:***{}", rest.get(user.len()..).unwrap_or_default())
+            format!("{scheme}://{name}:***@{place}")
         }
-        None => url.to_owned(),
+        None => format!("{scheme}://{rest}"),
     }
 }
 
@@ -270,6 +269,8 @@ mod tests {
     fn urls_are_shown_without_their_passwords() {
         assert_eq!(without_password("mysql://a:b@h:1/n"), "mysql://a:***@h:1/n");
         assert_eq!(without_password("mysql://a:p@ss@h:1/n"), "mysql://a:***@h:1/n");
+        assert_eq!(without_password("mysql://a:b/c@h:1/n"), "mysql://a:***@h:1/n");
+        assert_eq!(without_password("postgres://h/n?user=a&password=b"), "postgres://h/n");
         assert_eq!(without_password("postgres://h/n"), "postgres://h/n");
         assert_eq!(without_password("sqlite:x.db"), "sqlite:x.db");
     }

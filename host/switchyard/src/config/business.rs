@@ -55,7 +55,7 @@ pub(super) fn account(section: &Section<'_>, links: &links::AccountOptions, base
             push.wrong("secret", "is missing; pushes are signed with it");
         }
         if !options.url.is_empty() && !options.has_url() {
-            push.unfit("url", format!("is {:?}", options.url), "an http or https URL");
+            push.wrong("url", "must be an http or https URL");
         }
         push.finish();
         options
@@ -84,7 +84,7 @@ pub(crate) struct Archive {
     pub(crate) options: archive::Options,
 }
 
-pub(super) fn archive(section: &Section<'_>, data: &Path) -> Archive {
+pub(super) fn archive(section: &Section<'_>, base: &Path, data: &Path) -> Archive {
     let embedded = || format!("sqlite:{}", data.join("archive.db").display());
     let url = match (section.text("url"), section.text("url-file")) {
         (Some(_), Some(_)) => {
@@ -97,7 +97,7 @@ pub(super) fn archive(section: &Section<'_>, data: &Path) -> Archive {
             Some(path) if !path.starts_with("//") => Some(format!("sqlite:{}", data.join(path).display())),
             _ => Some(url),
         },
-        (None, Some(file)) => match small_file(Path::new(&file)) {
+        (None, Some(file)) => match small_file(&base.join(&file)) {
             Ok(url) => Some(url.trim().to_owned()),
             Err(error) => {
                 section.wrong("url-file", format!("{file}: {error}"));
@@ -116,7 +116,8 @@ pub(super) fn archive(section: &Section<'_>, data: &Path) -> Archive {
     if let Some(url) = &url
         && let Err(error) = archive::Archive::open(url, options.clone())
     {
-        section.wrong("url", error.to_string());
+        let key = if section.has("url-file") { "url-file" } else { "url" };
+        section.wrong(key, error.to_string());
     }
     section.finish();
     Archive { url, options }

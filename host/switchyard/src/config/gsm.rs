@@ -6,6 +6,7 @@ use engine::{PeerSettings, Uncertainty};
 use gsm::{GsmOptions, Role};
 use model::Address;
 use numbering::{Plan, Plans};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<Plans> {
         Ok(text) => match Plans::parse(&text) {
             Ok(plans) => Some(plans),
             Err(error) => {
-                section.wrong("document", format!("{}: {error}", path.display()));
+                section.wrong("document", plan_error(&section, &path, &error));
                 None
             }
         },
@@ -38,6 +39,21 @@ pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<Plans> {
     };
     section.finish();
     document
+}
+
+/// What is wrong with a document of number plans. Whoever sends a configuration over the API gets the lines only: the file may be
+/// any that the daemon can read.
+fn plan_error(section: &Section<'_>, path: &Path, error: &numbering::DocumentError) -> String {
+    if section.is_file() {
+        return format!("{}: {error}", path.display());
+    }
+    let lines: BTreeSet<usize> = error.0.iter().map(|problem| problem.line).collect();
+    let lines: Vec<String> = lines.iter().take(20).map(usize::to_string).collect();
+    format!(
+        "{} is no document of number plans; look at line {} (`switchyard check` with this configuration as a file says what is wrong)",
+        path.display(),
+        lines.join(", ")
+    )
 }
 
 pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {

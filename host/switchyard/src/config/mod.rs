@@ -241,7 +241,7 @@ impl Config {
             root.sections("gsm").iter().map(|section| gsm::network(section, numbering.as_ref())).collect();
         let business = root.has("business").then(|| business::door(&root.section("business")));
         let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
-        let archive = business::archive(&root.section("archive"), &data);
+        let archive = business::archive(&root.section("archive"), base, &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
         let plugins = Plugins::read(root, base);
         let redis = root.has("redis").then(|| pools::door(&root.section("redis")));

@@ -167,3 +167,67 @@ fn what_is_no_toml_names_its_line() {
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("line 2: TOML:"), "{found:?}");
 }
+
+#[test]
+fn no_error_quotes_what_a_file_or_a_secret_contains() {
+    const MARK: &str = "Xy7-secret";
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [
+        MARK.to_owned(),
+        format!("mysql://user:{MARK}@host:x/{MARK}"),
+        format!("postgres://host/db?sslmode={MARK}&password={MARK}"),
+        format!("{MARK} = \"{MARK}\"\ndefault = \"{MARK}\"\n[plan.\"{MARK}\"]\ncountry-code = \"{MARK}\"\n"),
+        format!("-----BEGIN {MARK}\n{MARK}"),
+        format!("-----BEGIN PRIVATE KEY-----\n{MARK}\n-----END {MARK}-----\n"),
+    ];
+    let own = |key: &str| {
+        // Every key that names a file, and every one that holds a secret or a URL with one.
+        let mut document = serde_json::json!({
+            "appliance": { "data": "data" },
+            "http": { "tls": { "certificate": key, "key": key, "client-ca": key } },
+            "listener": [{ "name": "l", "listen": "127.0.0.1:0",
+                "tls": { "certificate": key, "key": key, "client-ca": key } }],
+            "account": [{ "name": "a", "password-hash": MARK,
+                "sgip": { "node": 1, "login-password-file": key },
+                "business": { "push": { "url": format!("ftp://u:{MARK}@h"), "secret-file": key } } }],
+            "peer": [{ "name": "p", "address": "h:1", "system-id": "x", "password-file": key,
+                "tls": { "ca": key, "certificate": key, "key": key } }],
+            "gateway": [{ "name": "g", "login-password-file": key, "its-password": MARK.repeat(3) }],
+            "numbering": { "document": key },
+            "telemetry": { "otlp": format!("ftp://u:{MARK}@h") },
+            "archive": { "url-file": key },
+            "redis": { "listen": ["127.0.0.1:0"], "account": [{ "name": "r", "password-hash": MARK }] },
+        });
+        for hook in ["router", "resolver", "delivery-policy", "biller"] {
+            document[hook] = serde_json::json!({ "component": key, "policy": key });
+        }
+        document
+    };
+    let mut told = Vec::new();
+    for (number, text) in texts.iter().enumerate() {
+        let name = format!("file{number}");
+        std::fs::write(folder.path().join(&name), text).unwrap();
+        let problems = Config::of(&own(&name), None, folder.path()).unwrap_err();
+        told.extend(problems.iter().map(|problem| format!("{number}: {problem}")));
+        let path = folder.path().join(&name);
+        let tls = ServerTls { certificate: path.clone(), key: path.clone(), client_ca: Some(path.clone()) };
+        told.push(format!("{number}: {}", tls.read().unwrap_err()));
+        told.push(format!("{number}: {}", doors::private_key(&path).unwrap_err()));
+    }
+    for key in
+        ["archive.url-file", "numbering.document", "push.url", "telemetry.otlp", "gateway[0].its-password"]
+    {
+        assert!(told.iter().any(|line| line.contains(key)), "nothing is wrong with {key}: {told:#?}");
+    }
+    let quoting: Vec<_> = told.iter().filter(|line| line.contains(MARK)).collect();
+    assert!(quoting.is_empty(), "{quoting:#?}");
+}
+
+#[test]
+fn number_plans_of_a_file_are_told_in_full_to_who_has_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plans"), "other = 1\n").unwrap();
+    let text = "[appliance]\ndata = \"data\"\n[numbering]\ndocument = \"plans\"\n";
+    let told = Config::parse(text, folder.path()).unwrap_err()[0].to_string();
+    assert!(told.contains("\"other\" is unknown"), "{told}");
+}

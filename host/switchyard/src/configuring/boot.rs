@@ -4,7 +4,7 @@ use super::Configuring;
 use crate::config::{Config, ConfigError, Mode, Source};
 use crate::core_loop::wall;
 use anyhow::{Context as _, Result, bail};
-use configuration::{Draft, Problem, Reading, Section, Summary, Version, Versions};
+use configuration::{Draft, Problem, Reading, Section, Summary, Version, Versions, VersionsError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,26 @@ pub(crate) struct Booted {
     pub(super) document: Value,
     /// What is to be logged, once there is a log.
     pub(super) remarks: Vec<String>,
+    /// What is written down once the configuration is in force.
+    pub(super) from_file: Option<FromFile>,
+}
+
+/// A configuration that a start takes from the file. A start may fail half-way, because a port is in use for example; then
+/// nothing of it is kept, and the next start reads the file again.
+pub(super) struct FromFile {
+    /// The new version; none where the newest is the same.
+    draft: Option<Draft>,
+    seed: Value,
+}
+
+impl FromFile {
+    /// Writes the version down.
+    pub(super) fn record(self, versions: &Versions) -> Result<(), VersionsError> {
+        if let Some(draft) = self.draft {
+            versions.append(draft)?;
+        }
+        versions.set_seed(&self.seed)
+    }
 }
 
 /// Who the file's versions are by.
@@ -55,32 +75,78 @@ pub(crate) fn boot(path: &Path) -> Result<(Config, Booted)> {
     let file_first = mode == Mode::File || !kept.exists();
     if !file_first {
         let versions = open()?;
-        if let Some(newest) = versions.newest()? {
+        if let Some(newest) = versions.newest()?
+            && !takes_file(&versions, &newest, &source.document)?
+        {
             return from_version(path, source, versions, newest);
         }
-        // Made, and never written to: the start before this one ended in between.
         drop(versions);
     }
     let Source { document, lines, base } = source;
     let config = Config::of(&document, Some(lines), &base).map_err(wrong)?;
     let versions = open()?;
     let newest = versions.newest()?.filter(|newest| newest.document == document);
-    let summary = match newest {
+    let (summary, draft) = match newest {
         Some(newest) => {
             versions.confirm()?;
-            newest.summary
+            (newest.summary, None)
         }
         None => {
             let why = format!("read from {}", path.display());
             let (at, by) = (wall().0, FILE.to_owned());
             let draft = Draft { at, by, why, document: document.clone(), confirm_until: None };
-            versions.append(draft)?
+            (versions.preview(&draft)?, Some(draft))
         }
     };
-    versions.set_seed(&document)?;
-    let booted =
-        Booted { file: path.to_owned(), base, mode, versions, summary, document, remarks: Vec::new() };
+    let from_file = Some(FromFile { draft, seed: document.clone() });
+    let (file, remarks) = (path.to_owned(), Vec::new());
+    let booted = Booted { file, base, mode, versions, summary, document, remarks, from_file };
     Ok((config, booted))
+}
+
+/// Whether a start takes the file although there are versions: the file has changed, and nothing but the file was ever in force.
+fn takes_file(versions: &Versions, newest: &Version, file: &Value) -> Result<bool, VersionsError> {
+    // The seed tells versions of the file from those of somebody of that name.
+    let was_file = versions.seed()?.is_none_or(|seed| seed == newest.document)
+        || newest.document.pointer("/configuration/mode").is_some_and(|mode| mode == "file");
+    let changed = newest.document != *file;
+    Ok(changed && was_file && versions.list(None, usize::MAX)?.iter().all(|version| version.by == FILE))
+}
+
+/// Which configuration the next start takes, in words for `switchyard check`. The file itself has been found right.
+pub(crate) fn what_counts(path: &Path) -> Result<String> {
+    let source = Source::load(path)?;
+    let wrong = |problems| ConfigError::Wrong { path: path.to_owned(), problems };
+    let (data, mode) = bootstrap(&source).map_err(wrong)?;
+    let kept = data.join("configuration.redb");
+    if mode == Mode::File {
+        return Ok("the next start takes this file: it says mode = \"file\"".to_owned());
+    }
+    if !kept.try_exists().with_context(|| format!("looking for {}", kept.display()))? {
+        return Ok(format!("the next start takes this file: {} has no configuration yet", data.display()));
+    }
+    let versions = Versions::open(&kept)?;
+    let Some(newest) = versions.newest()? else {
+        return Ok(format!("the next start takes this file: {} has no configuration yet", data.display()));
+    };
+    let (version, by) = (newest.summary.version, &newest.summary.by);
+    if takes_file(&versions, &newest, &source.document)? {
+        return Ok(format!(
+            "the next start takes this file in place of version {version} in {}",
+            data.display()
+        ));
+    }
+    let mut document = newest.document;
+    keep_own(&mut document, &source.document);
+    if document == source.document {
+        return Ok(format!("this file is the same as version {version} in {}, which counts", data.display()));
+    }
+    Ok(format!(
+        "to put this file in force, run `switchyard config apply {}`: the next start does not take it, because version {version} \
+         in {}, by {by}, counts",
+        path.display(),
+        data.display()
+    ))
 }
 
 /// The little that must be known before it is known what counts.
@@ -129,24 +195,32 @@ fn from_version(
         versions.set_seed(&seeded)?;
     } else if versions.seed()?.is_none_or(|seed| seed != seeded) {
         remarks.push(
-            "the file has changed, and what counts is the configuration that was last set over the API: \
-             `switchyard config apply FILE` takes the file over; with [configuration] mode = \"file\" in it the file always counts"
+            "to put the file in force, run `switchyard config apply FILE`, or write [configuration] mode = \"file\" into it: it has \
+             changed, and what counts is the configuration that was last set over the API"
                 .to_owned(),
         );
     }
     let config = Config::of(&document, None, &source.base).map_err(|problems| {
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!(
-            "version {} of the configuration cannot be used any more:\n{}\nput right what it names, or start from {} by \
-             writing [configuration] mode = \"file\" into it",
+            "put right what is named below, or write [configuration] mode = \"file\" into {} to start from that file: version {} \
+             of the configuration, which counts, cannot be used any more:\n{}",
+            path.display(),
             newest.summary.version,
             told.join("\n"),
-            path.display()
         )
     })?;
     let (summary, base) = (newest.summary, source.base);
-    let booted =
-        Booted { file: path.to_owned(), base, mode: Mode::Api, versions, summary, document, remarks };
+    let booted = Booted {
+        file: path.to_owned(),
+        base,
+        mode: Mode::Api,
+        versions,
+        summary,
+        document,
+        remarks,
+        from_file: None,
+    };
     Ok((config, booted))
 }
 
@@ -168,6 +242,15 @@ mod tests {
         config.peers[0].links.links
     }
 
+    /// A start that succeeds.
+    fn start(path: &Path) -> (Config, Booted) {
+        let (config, mut booted) = boot(path).unwrap();
+        if let Some(from_file) = booted.from_file.take() {
+            from_file.record(&booted.versions).unwrap();
+        }
+        (config, booted)
+    }
+
     /// Puts another number of links in force, as a change over the API would.
     fn append(booted: &Booted, links: u64, confirm_until: Option<u64>) {
         let mut document = booted.document.clone();
@@ -181,21 +264,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(&path, FIRST).unwrap();
-        let (config, booted) = boot(&path).unwrap();
+        let (config, booted) = start(&path);
         assert_eq!((links(&config), booted.summary.version, booted.remarks.len()), (2, 1, 0));
         append(&booted, 5, None);
         drop(booted);
-        let (config, booted) = boot(&path).unwrap();
+        let (config, booted) = start(&path);
         assert_eq!((links(&config), booted.summary.version, booted.remarks.len()), (5, 2, 0));
         drop(booted);
         // Changed in the meantime: told, and no more.
         std::fs::write(&path, FIRST.replace("links = 2", "links = 7")).unwrap();
-        let (config, booted) = boot(&path).unwrap();
+        let (config, booted) = start(&path);
         assert_eq!((links(&config), booted.remarks.len()), (5, 1));
         drop(booted);
         let counts = FIRST.replace("links = 2", "links = 7\n[configuration]\nmode = \"file\"");
         std::fs::write(&path, counts).unwrap();
-        let (config, booted) = boot(&path).unwrap();
+        let (config, booted) = start(&path);
         assert_eq!((links(&config), booted.summary.version, booted.mode), (7, 3, Mode::File));
         assert_eq!(booted.summary.by, FILE);
     }
@@ -205,10 +288,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(&path, FIRST).unwrap();
-        let (_, booted) = boot(&path).unwrap();
+        let (_, booted) = start(&path);
         append(&booted, 5, Some(u64::MAX));
         drop(booted);
-        let (config, booted) = boot(&path).unwrap();
+        let (config, booted) = start(&path);
         assert_eq!((links(&config), booted.summary.version, booted.summary.by.as_str()), (2, 3, HOUSE));
         assert_eq!((booted.remarks.len(), booted.versions.pending().unwrap()), (1, None));
         drop(booted);
@@ -223,10 +306,45 @@ mod tests {
         std::fs::write(&secret, "x").unwrap();
         std::fs::write(&path, format!("{FIRST}password-file = {:?}\n", secret.display().to_string()))
             .unwrap();
-        drop(boot(&path).unwrap());
+        drop(start(&path));
         std::fs::remove_file(&secret).unwrap();
         let told = boot(&path).err().unwrap().to_string();
         assert!(told.contains("peer[0].password-file") && told.contains("mode = \"file\""), "{told}");
+    }
+
+    #[test]
+    fn a_configuration_that_never_came_into_force_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switchyard.toml");
+        std::fs::write(&path, FIRST).unwrap();
+        // The start fails after this: it never says that the configuration is in force.
+        drop(boot(&path).unwrap());
+        std::fs::write(&path, FIRST.replace("links = 2", "links = 7")).unwrap();
+        assert!(what_counts(&path).unwrap().starts_with("the next start takes this file"));
+        let (config, booted) = start(&path);
+        assert_eq!((links(&config), booted.summary.version, booted.remarks.len()), (7, 1, 0));
+        assert_eq!(booted.versions.list(None, 10).unwrap(), [booted.summary]);
+    }
+
+    #[test]
+    fn a_changed_file_is_taken_as_long_as_nothing_was_set_over_the_api() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switchyard.toml");
+        std::fs::write(&path, FIRST).unwrap();
+        drop(start(&path));
+        assert!(what_counts(&path).unwrap().starts_with("this file is the same as version 1"));
+        std::fs::write(&path, FIRST.replace("links = 2", "links = 7")).unwrap();
+        let told = what_counts(&path).unwrap();
+        assert!(told.starts_with("the next start takes this file in place of version 1"), "{told}");
+        let (config, booted) = start(&path);
+        assert_eq!((links(&config), booted.summary.version, booted.summary.by.as_str()), (7, 2, FILE));
+        append(&booted, 5, None);
+        drop(booted);
+        std::fs::write(&path, FIRST).unwrap();
+        let told = what_counts(&path).unwrap();
+        assert!(told.starts_with("to put this file in force, run `switchyard config apply"), "{told}");
+        assert!(told.contains("version 3") && told.contains("by ada"), "{told}");
+        assert_eq!(links(&start(&path).0), 5);
     }
 
     #[test]

@@ -9,13 +9,13 @@ mod boot;
 mod effects;
 mod live;
 
-pub(crate) use boot::{Booted, boot};
+pub(crate) use boot::{Booted, boot, what_counts};
 pub(crate) use live::{Live, Tuning};
 
 use crate::config::{Config, Mode, Source};
 use crate::core_loop::wall;
 use admin::{Applied, ChangedHow, Changing, Kind, Misplaced, Problem, Unconfirmed};
-use boot::{FILE, HOUSE, keep_own};
+use boot::{FILE, FromFile, HOUSE, keep_own};
 use configuration::{Change, Draft, Summary, Versions, VersionsError, What};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -58,6 +58,8 @@ pub(crate) struct Configuring {
     started_with: Value,
     state: Mutex<State>,
     live: OnceLock<Live>,
+    /// What the start took from the file, until it is in force.
+    from_file: Mutex<Option<FromFile>>,
 }
 
 /// After a revert that failed, how long until it is tried again.
@@ -115,7 +117,7 @@ fn shown(mut changes: Vec<Change>) -> (Vec<Changing>, Vec<String>) {
 
 impl Configuring {
     fn new(booted: Booted, config: Config) -> Self {
-        let Booted { file, base, mode, versions, summary, document, remarks } = booted;
+        let Booted { file, base, mode, versions, summary, document, remarks, from_file } = booted;
         for remark in remarks {
             tracing::warn!(file = %file.display(), version = summary.version, "{remark}");
         }
@@ -128,12 +130,17 @@ impl Configuring {
             started_with: document,
             state: Mutex::new(state),
             live: OnceLock::new(),
+            from_file: Mutex::new(from_file),
         }
     }
 
-    /// From here on changes can be made.
-    pub(crate) fn open(&self, live: Live) {
+    /// The configuration of the start is in force: it is kept, and from here on changes can be made.
+    pub(crate) fn open(&self, live: Live) -> Result<(), VersionsError> {
+        if let Some(from_file) = self.from_file.lock().take() {
+            from_file.record(&self.versions)?;
+        }
         let _ = self.live.set(live);
+        Ok(())
     }
 
     /// The versions as they stand now, for a backup.
