@@ -1,6 +1,6 @@
 """A user of number pools, made of PyPI redis: told by one JSON line on standard input per action, tells one JSON line on
 standard output per event.
-Start: python pools.py '{"port": …, "protocol": 2 or 3, "username": …, "password": …}'   (the last two may be unset)
+Start: python pools.py '{"port": …, "protocol": 2 or 3, "username": …, "password": …, "cluster": true}'   (the last three may be unset; "cluster": with the library's RedisCluster)
 
 Actions, each answered by the event "done" with {"answer"}, or with {"error": class, "text"}:
   {"do": [word, …]}                 one command; answers as the library makes them of what came
@@ -20,7 +20,8 @@ import sys
 import redis
 
 options = json.loads(sys.argv[1])
-client = redis.Redis(
+kind = redis.RedisCluster if options.get("cluster") else redis.Redis
+client = kind(
     host="127.0.0.1",
     port=options["port"],
     protocol=options.get("protocol", 2),

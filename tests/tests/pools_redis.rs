@@ -103,6 +103,43 @@ impl Python {
 }
 
 #[test]
+fn libraries_of_a_redis_cluster_find_a_cluster_of_one_node() -> Result<()> {
+    let stage = Stage::new()?;
+    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+    let _appliance = pools.start()?;
+    let sum = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
+    let options = json!({ "port": pools.port, "protocol": 2, "cluster": true });
+    let python = Peer::python("pools.py", &options)?;
+    let node = Peer::node("cluster.js", &json!({ "port": pools.port }))?;
+    let place = format!("127.0.0.1:{}", pools.port);
+    for (mut client, pool) in [(Python(python), "one"), (Python(node), "two")] {
+        let key = format!("{{{pool}}}");
+        let states = format!("{key}:numstate");
+        let mut script = |event: &[&str]| {
+            let words = [&["EVALSHA", sum.as_str(), "1", key.as_str()], event].concat();
+            client.ask(&json!({ "do": words }))
+        };
+        for event in [&["add", "123456"][..], &["reg", "123456"], &["call"], &["hangup", "123456"]] {
+            let told = script(event)?;
+            let wanted = if event == ["call"] { "123456" } else { "1" };
+            assert_eq!(told.as_str().map_or_else(|| told.to_string(), str::to_owned), wanted, "{event:?}");
+        }
+        let state = client.ask(&json!({ "do": ["HGET", states, "123456"] }))?;
+        assert!(state.as_str().is_some_and(|state| !state.is_empty()), "{state}");
+        let idle = client.ask(&json!({ "do": ["LRANGE", format!("{key}:idle:up"), "0", "-1"] }))?;
+        assert_eq!(idle, json!(["123456"]));
+        let taken = client.ask(&json!({ "do": ["POOL.CALL", pool] }))?;
+        assert_eq!(taken, json!("123456"));
+        if pool == "two" {
+            assert_eq!(client.ask(&json!({ "slots": null }))?, json!([[place], [place]]));
+        }
+    }
+    let slot = pools.cli(&["CLUSTER", "KEYSLOT", "{one}:numstate"])?;
+    assert_eq!(pools.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot])?, "1");
+    Ok(())
+}
+
+#[test]
 fn the_older_system_s_lines_run_as_they_stand() -> Result<()> {
     let stage = Stage::new()?;
     let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
@@ -158,7 +195,7 @@ fn redis_cli_is_at_home() -> Result<()> {
     let pools = Pools::new(&stage, "")?;
     let _appliance = pools.start()?;
     assert_eq!(pools.cli(&["PING"])?, "PONG");
-    assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "32");
+    assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "36");
     let docs = pools.cli(&["COMMAND", "DOCS", "POOL.CALL"])?;
     assert!(docs.contains("Takes a number of a pool"), "{docs}");
     assert_eq!(pools.cli(&["GET", "x"])?, "ERR unknown command 'GET', with args beginning with: 'x'");
@@ -251,7 +288,7 @@ fn python_speaks_both_protocols() -> Result<()> {
         let info = python.ask(&json!({ "info": "pools" }))?;
         assert_eq!((&info["pools"], &info["pool0"]["busy_up"]), (&json!(1), &json!(1)), "{info}");
         let known = python.ask(&json!({ "command": null }))?;
-        assert_eq!(known["count"], 32);
+        assert_eq!(known["count"], 36);
         assert_eq!(known["pools"].as_array().map(Vec::len), Some(11));
         assert_eq!(python.script("{py}", &["del", "123456"])?, 1);
         python.ask(&json!({ "close": null }))?;

@@ -53,9 +53,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, remote: SocketAddr) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, remote: SocketAddr, local: SocketAddr) -> Self {
         let (link, deliveries) = shared.hub.add();
-        let session = shared.session();
+        let session = shared.session(local);
         let dialogue = Dialogue::new(shared.clone(), session, link);
         let login_until = now() + shared.options.login_timeout;
         Self {
@@ -81,6 +81,13 @@ impl Connection {
         tokio::pin!(alarm);
         loop {
             self.hand_over(&writer).await;
+            if self.dialogue.session.is_http() {
+                if self.shared.may_log() {
+                    let remote = self.remote;
+                    tracing::warn!(%remote, "a connection to the Redis listener sends an HTTP request: closed");
+                }
+                break;
+            }
             let unsent = !self.dialogue.session.output().is_empty();
             if !unsent
                 && (self.dialogue.session.is_over() || (self.ending.is_some() && self.dialogue.is_idle()))

@@ -41,6 +41,7 @@ enum Asked {
     /// A part of the states; those that came before.
     States(Ticket, PoolName, Vec<(PoolNumber, NumberState)>),
     Pools(Ticket),
+    KeysInSlot(Ticket, u16),
     Info(Ticket, Vec<String>),
 }
 
@@ -180,6 +181,13 @@ impl Dialogue {
                 pools.retain(|pool| self.lists(&pool.name));
                 (ticket, Reply::Array(pools.iter().map(|pool| Reply::text(pool.name.as_str())).collect()))
             }
+            (Asked::KeysInSlot(ticket, slot), Answer::Pools(mut pools)) => {
+                pools.retain(|pool| self.lists(&pool.name) && Request::slot_of(&pool.name) == slot);
+                let keys = |pool: &model::PoolSummary| {
+                    i64::from(pool.counts.total() > 0) + i64::from(pool.counts.idle_up > 0)
+                };
+                (ticket, Reply::Integer(pools.iter().map(keys).sum()))
+            }
             (Asked::Info(ticket, sections), Answer::Pools(mut pools)) => {
                 pools.retain(|pool| self.lists(&pool.name));
                 let reply = show::info(&sections, &self.shared.place(), self.shared.counts.state(), &pools);
@@ -211,7 +219,7 @@ impl Dialogue {
                 _ => Right::Manage,
             },
             Request::Operations { .. } | Request::Create { .. } | Request::Remove { .. } => Right::Manage,
-            Request::Read { .. } | Request::Pools | Request::Info(_) => Right::Read,
+            Request::Read { .. } | Request::Pools | Request::KeysInSlot(_) | Request::Info(_) => Right::Read,
         };
         if let Some(denied) = self.denied(&request, right) {
             let reply = self.refusal(denied, command);
@@ -245,6 +253,7 @@ impl Dialogue {
                 self.ask(pool, request, Asked::Read(ticket, read));
             }
             Request::Pools => self.ask_all(Asked::Pools(ticket)),
+            Request::KeysInSlot(slot) => self.ask_all(Asked::KeysInSlot(ticket, slot)),
             Request::Info(sections) => self.ask_all(Asked::Info(ticket, sections)),
         }
     }
@@ -259,7 +268,7 @@ impl Dialogue {
             | Request::Remove { pool, .. }
             | Request::Read { pool, .. } => permit.check(pool, right).err(),
             // They tell of the pools that the account may see, of which there may be none.
-            Request::Pools | Request::Info(_) => None,
+            Request::Pools | Request::KeysInSlot(_) | Request::Info(_) => None,
         }
     }
 
@@ -389,6 +398,7 @@ impl Asked {
             | Self::Read(ticket, _)
             | Self::States(ticket, ..)
             | Self::Pools(ticket)
+            | Self::KeysInSlot(ticket, _)
             | Self::Info(ticket, _) => *ticket,
         }
     }

@@ -7,7 +7,7 @@ use crate::options::DoorOptions;
 use doors::{Bucket, Core, Guard, Hub, Verifier};
 use model::Timestamp;
 use parking_lot::Mutex;
-use resp::{Options, Scripts, Session};
+use resp::{Node, Options, Scripts, Session};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -90,8 +90,14 @@ impl Shared {
         })
     }
 
-    pub(crate) fn session(&self) -> Session {
-        Session::new(self.session.clone(), self.next.fetch_add(1, Relaxed))
+    /// `local`: our end of the connection, where cluster clients are told to find us if nothing else is configured.
+    pub(crate) fn session(&self, local: SocketAddr) -> Session {
+        let node = self
+            .options
+            .announce
+            .clone()
+            .unwrap_or_else(|| Node { host: local.ip().to_canonical().to_string(), port: local.port() });
+        Session::new(self.session.clone(), self.next.fetch_add(1, Relaxed)).at(node)
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -213,7 +219,9 @@ fn admit(
     };
     shared.counts.open.fetch_add(1, Relaxed);
     let open = Open(shared.clone());
-    let connection = Connection::new(shared.clone(), remote);
+    // Without a local address the connection is broken already.
+    let Ok(local) = stream.local_addr() else { return };
+    let connection = Connection::new(shared.clone(), remote, local);
     let (orders, alive) = (orders.clone(), alive.clone());
     tokio::spawn(async move {
         // What is written is a whole batch of answers already.

@@ -1,5 +1,5 @@
 use doors::Network;
-use resp::{Limits, Sum};
+use resp::{Limits, Node, Sum};
 use std::time::Duration;
 
 /// What an account may do with the pools that it may see.
@@ -40,6 +40,8 @@ pub struct DoorOptions {
     pub scripts: Vec<Sum>,
     /// Any script that a client loads stands for it, too.
     pub any_script: bool,
+    /// Where cluster clients are told to find us; `None`: where they are connected already.
+    pub announce: Option<Node>,
     /// Who may come in. With none, everybody may do everything.
     pub accounts: Vec<AccountOptions>,
     /// The most connections in all.
@@ -63,6 +65,7 @@ impl Default for DoorOptions {
         Self {
             scripts: Vec::new(),
             any_script: false,
+            announce: None,
             accounts: Vec::new(),
             connections: 10_000,
             connections_per_address: 1_000,

@@ -75,7 +75,7 @@ pub(crate) fn info(sections: &[String], place: &Place, state: DoorState, pools: 
     if wants("server") {
         let uptime = place.since.elapsed().as_secs();
         parts.push(format!(
-            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nswitchyard_version:{}\r\n\
+            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:cluster\r\nswitchyard_version:{}\r\n\
              process_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{}\r\n",
             env!("CARGO_PKG_VERSION"),
             std::process::id(),
@@ -101,6 +101,9 @@ pub(crate) fn info(sections: &[String], place: &Place, state: DoorState, pools: 
             sum(|pool| pool.none),
             sum(|pool| pool.lapsed),
         ));
+    }
+    if wants("cluster") {
+        parts.push("# Cluster\r\ncluster_enabled:1\r\n".to_owned());
     }
     if wants("pools") || wants("keyspace") {
         let numbers = sum(|pool| pool.counts.total() as u64);

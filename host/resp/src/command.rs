@@ -29,9 +29,11 @@ const READ: &[&str] = &["readonly"];
 const WRITE: &[&str] = &["write", "fast"];
 
 /// All of them, by name.
-static COMMANDS: [Command; 32] = [
+static COMMANDS: [Command; 36] = [
+    command("asking", 1, FAST, 0, "Taken for what cluster clients say; changes nothing"),
     command("auth", -2, OPEN, 0, "Says who the connection belongs to"),
     command("client", -2, FAST, 0, "Names the connection and tells about it"),
+    command("cluster", -2, FAST, 0, "Tells about the cluster, which is this node alone"),
     command("command", -1, FAST, 0, "Tells which commands there are"),
     command("discard", 1, FAST, 0, "Forgets the transaction that was begun"),
     command("echo", 2, FAST, 0, "Returns the text"),
@@ -59,6 +61,8 @@ static COMMANDS: [Command; 32] = [
     command("pool.show", -2, READ, 1, "All there is to say of a pool or a number"),
     command("pool.unreg", -3, WRITE, 1, "Numbers are down"),
     command("quit", -1, OPEN, 0, "Closes the connection"),
+    command("readonly", 1, FAST, 0, "Taken for what cluster clients say; changes nothing"),
+    command("readwrite", 1, FAST, 0, "Taken for what cluster clients say; changes nothing"),
     command("reset", 1, OPEN, 0, "Makes the connection as new"),
     command("script", -2, FAST, 0, "Tells the sums of scripts"),
     command("select", 2, FAST, 0, "There is one data base, 0"),

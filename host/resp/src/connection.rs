@@ -52,7 +52,7 @@ impl Hello {
             pair("version", Reply::text(version)),
             pair("proto", Reply::Integer(if three { 3 } else { 2 })),
             pair("id", Reply::Integer(id)),
-            pair("mode", Reply::text("standalone")),
+            pair("mode", Reply::text("cluster")),
             pair("role", Reply::text("master")),
             pair("modules", Reply::Array(Vec::new())),
         ])

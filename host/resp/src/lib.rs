@@ -37,6 +37,11 @@
 //!
 //! Whatever was not done is an error with the reason: `NONUMBER` where a `POOL.CALL` found no number, `FAIL` otherwise.
 //!
+//! # Redis Cluster
+//!
+//! Client libraries of Redis Cluster find a cluster of one node that has all slots (`CLUSTER SLOTS`, `SHARDS`, `NODES` …): the
+//! [`Node`] that the owner named with [`Session::at`].
+//!
 //! # Transactions
 //!
 //! What stands between `MULTI` and `EXEC` is kept as it came, and asked at `EXEC` one behind the other, with nothing of this
@@ -48,9 +53,11 @@
 //! A request is at most [`Limits::octets`] long and has at most [`Limits::elements`] elements, at most [`Limits::pipelined`]
 //! requests wait for answers, and nothing more is read while [`Limits::unsent`] octets wait to be written. An owner that stops
 //! to read when [`Session::wants_bytes`] says no bounds the rest by the size of one read. The requests of a transaction come
-//! all at once, also where others wait: its commands are at most [`Limits::pipelined`], of [`Limits::octets`] together.
+//! all at once, also where others wait: its commands are at most [`Limits::pipelined`], of [`Limits::octets`] together, where each word
+//! counts 32 octets more than it has.
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod command;
 mod connection;
 mod error;
@@ -64,6 +71,7 @@ mod scripts;
 mod session;
 mod transaction;
 
+pub use cluster::Node;
 pub use error::ProtocolError;
 pub use options::{Limits, Options};
 pub use reply::Reply;

@@ -250,7 +250,7 @@ fn word(text: &[u8]) -> Result<Box<str>, Reply> {
     }
 }
 
-fn integer(text: &[u8]) -> Result<i64, Reply> {
+pub(crate) fn integer(text: &[u8]) -> Result<i64, Reply> {
     let digits = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'));
     digits
         .and_then(|text| text.parse().ok())

@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use model::{PoolName, PoolNumber, PoolOperation, Strategy};
+use redis_protocol::redis_keyslot;
 use std::time::Duration;
 
 /// Which request an answer belongs to.
@@ -82,8 +83,18 @@ pub enum Request {
     },
     /// `POOL.LIST`: the names of all pools. Answered by an array of texts.
     Pools,
+    /// `CLUSTER COUNTKEYSINSLOT`, with the slot: how many of the pools' keys are in it, by [`Request::slot_of`].
+    KeysInSlot(u16),
     /// `INFO`, with the sections' names in lower case if there were any. Answered by `Reply::Prose`.
     Info(Vec<String>),
+}
+
+impl Request {
+    /// The slot of a pool's keys in a Redis Cluster.
+    #[must_use]
+    pub fn slot_of(pool: &PoolName) -> u16 {
+        redis_keyslot(pool.as_str().as_bytes())
+    }
 }
 
 /// What of a pool is looked at.

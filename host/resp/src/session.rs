@@ -5,7 +5,7 @@ use redis_protocol::resp2::{decode, types::RangeFrame};
 use smallvec::SmallVec;
 
 use crate::{
-    Event, Options, ProtocolError, Reply, Request, Sum, Ticket,
+    Event, Node, Options, ProtocolError, Reply, Request, Sum, Ticket,
     command::{self, arity, subcommand},
     connection::{self, Hello},
     gate::{Gate, Whole},
@@ -18,6 +18,10 @@ use crate::{
 
 /// What an empty buffer may keep of its memory: connections that are idle are many.
 const KEPT: usize = 64 << 10;
+
+/// How a line of an HTTP request begins that a web page can have a browser send: such a page must not command us. There is
+/// no command of these names.
+const HTTP: [&[u8]; 2] = [b"post", b"host:"];
 
 /// One connection of a Redis client, seen from our side of the socket.
 ///
@@ -41,6 +45,9 @@ pub struct Session {
     three: bool,
     name: Bytes,
     names: Names,
+    node: Node,
+    /// It speaks HTTP.
+    http: bool,
     /// What was asked since `MULTI`.
     transaction: Option<Transaction>,
 }
@@ -82,8 +89,17 @@ impl Session {
             three: false,
             name: Bytes::new(),
             names: Names::default(),
+            node: Node { host: String::new(), port: 0 },
+            http: false,
             transaction: None,
         }
+    }
+
+    /// Where the cluster's only node is told to be.
+    #[must_use]
+    pub fn at(mut self, node: Node) -> Self {
+        self.node = node;
+        self
     }
 
     /// Takes bytes as they came off the socket, in any split. After `QUIT` and after a mistake they are thrown away.
@@ -197,6 +213,12 @@ impl Session {
         self.state == State::Closing && self.slots.is_empty()
     }
 
+    /// Whether the peer was cut off since it sent an HTTP request.
+    #[must_use]
+    pub fn is_http(&self) -> bool {
+        self.http
+    }
+
     fn ready_for_more(&self) -> bool {
         let limits = &self.options.limits;
         self.state == State::Open
@@ -263,6 +285,10 @@ impl Session {
     }
 
     fn serve(&mut self, words: &[&[u8]]) {
+        if words.first().is_some_and(|word| HTTP.iter().any(|http| word.eq_ignore_ascii_case(http))) {
+            self.http = true;
+            return self.close();
+        }
         let command = match command::find(words) {
             Ok(command) => command,
             Err(error) => {
@@ -316,6 +342,11 @@ impl Session {
                 };
                 self.ready(&reply);
             }
+            ("asking" | "readonly" | "readwrite", _) => self.ready(&Reply::ok()),
+            ("cluster", arguments) => match self.node.answer(arguments) {
+                Ok(request) => self.ask(command.name, request, Manner::Plain),
+                Err(reply) => self.ready(&reply),
+            },
             ("client", arguments) => {
                 let reply = connection::client(arguments, self.id, self.three, &mut self.name);
                 self.ready(&reply);

@@ -1,5 +1,8 @@
 use crate::{Limits, reply::Reply};
 
+/// What a word costs beside its octets: its place and that of its memory.
+const WORD: usize = 32;
+
 /// Commands between `MULTI` and `EXEC`, as they came. They were found to be commands, and nothing more.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
@@ -16,7 +19,7 @@ impl Transaction {
 
     /// Keeps a command for later; the answer to it.
     pub(crate) fn keep(&mut self, words: &[&[u8]], limits: &Limits) -> Reply {
-        self.octets += words.iter().map(|word| word.len()).sum::<usize>();
+        self.octets += words.iter().map(|word| word.len() + WORD).sum::<usize>();
         if self.octets > limits.octets || self.commands.len() >= limits.pipelined.max(1) {
             self.fail();
             return Reply::error("ERR too much for one transaction");

@@ -22,10 +22,10 @@ fn redis_cli_asks_for_the_documents_of_commands() {
     let mut client = Client::mapped();
     exchange(
         &mut client,
-        &[("COMMAND DOCS", "*64\r\n"), ("PING", "+PONG\r\n"), ("GET x", "-ERR unknown command 'GET', with ")],
+        &[("COMMAND DOCS", "*72\r\n"), ("PING", "+PONG\r\n"), ("GET x", "-ERR unknown command 'GET', with ")],
     );
     let mut client = Client::mapped();
-    exchange(&mut client, &[("HELLO 3", "%7\r\n$6\r\nserver\r\n"), ("COMMAND DOCS", "%32\r\n")]);
+    exchange(&mut client, &[("HELLO 3", "%7\r\n$6\r\nserver\r\n"), ("COMMAND DOCS", "%36\r\n")]);
 }
 
 #[test]

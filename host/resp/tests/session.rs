@@ -39,7 +39,7 @@ fn small_talk() {
     assert_eq!(told(&["CLIENT", "GETNAME"]), "$-1\r\n");
     assert_eq!(told(&["CLIENT", "SETINFO", "LIB-NAME", "redis-py"]), "+OK\r\n");
     assert_eq!(told(&["CLIENT", "ID"]), ":7\r\n");
-    assert_eq!(told(&["COMMAND", "COUNT"]), ":32\r\n");
+    assert_eq!(told(&["COMMAND", "COUNT"]), ":36\r\n");
     assert_eq!(told(&["COMMAND", "INFO", "nothing"]), "*1\r\n$-1\r\n");
 }
 
@@ -233,7 +233,7 @@ fn a_newer_client_gets_newer_shapes() {
     let (frame, octets) = decode(&docs).unwrap().unwrap();
     assert_eq!(octets, docs.len());
     let OwnedFrame::Map { data, .. } = frame else { panic!("no map") };
-    assert_eq!(data.len(), 32);
+    assert_eq!(data.len(), 36);
     client.session.receive(&command(&["EVALSHA", SUM, "1", "p", "call"]));
     let (ticket, _) = client.request();
     client.session.answer(ticket, &Reply::Outcome(PoolOutcome::Refused(PoolRefusal::Empty)));

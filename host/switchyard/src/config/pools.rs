@@ -4,9 +4,9 @@ use ::pools::{AccountOptions, DoorOptions, Rights};
 use configuration::Section;
 use engine::PoolLimits;
 use model::{PoolName, PoolSettings, Strategy};
-use resp::{Limits, Sum};
+use resp::{Limits, Node, Sum};
 use std::collections::HashSet;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The door of Redis clients.
@@ -98,6 +98,7 @@ pub(super) fn door(section: &Section<'_>) -> Door {
     let options = DoorOptions {
         scripts,
         any_script,
+        announce: announce(section),
         accounts,
         connections: section.number("connections", connections, 1..=1_000_000) as usize,
         connections_per_address: section.number(
@@ -133,6 +134,26 @@ fn addresses(section: &Section<'_>) -> Vec<SocketAddr> {
         }
     }
     addresses
+}
+
+/// `host:port`, an IPv6 address in brackets.
+fn announce(section: &Section<'_>) -> Option<Node> {
+    let text = section.text("announce")?;
+    let node = text.rsplit_once(':').and_then(|(host, port)| {
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        let host = match inner {
+            Some(inner) => inner.parse::<Ipv6Addr>().ok()?.to_string(),
+            None => host.to_owned(),
+        };
+        let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._".contains(&octet);
+        let fits = inner.is_some() || (!host.is_empty() && host.len() <= 253 && host.bytes().all(plain));
+        fits.then_some(Node { host, port })
+    });
+    if node.is_none() {
+        section.wrong("announce", format!("{text:?} must be host:port such as \"10.0.0.5:6379\""));
+    }
+    node
 }
 
 /// A list of sums, or the word `any`.
@@ -216,6 +237,7 @@ mod tests {
             r#"[redis]
 listen = ["0.0.0.0:6379", "[::1]:0"]
 scripts = ["0123456789abcdef0123456789ABCDEF01234567"]
+announce = "[fd00::5]:6380"
 connections = 7
 connections-per-address = 3
 login-timeout = "5s"
@@ -239,6 +261,8 @@ name = "other"
         .unwrap();
         let door = config.redis.unwrap();
         assert_eq!(door.listen.len(), 2);
+        let announced = door.options.announce.as_ref().map(|node| (node.host.as_str(), node.port));
+        assert_eq!(announced, Some(("fd00::5", 6380)));
         assert_eq!((door.options.connections, door.options.connections_per_address), (7, 3));
         assert_eq!((door.options.scripts.len(), door.options.any_script), (1, false));
         assert_eq!(door.options.login_timeout, Duration::from_secs(5));

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use xtask::{database, house};
 
-/// npm `smpp`, and `axe-core`, which judges whether everybody can use the console.
-const NPM: [&str; 2] = ["smpp@0.5.1", "axe-core@4.11.0"];
+/// npm `smpp`, `axe-core`, which judges whether everybody can use the console, and `ioredis`.
+const NPM: [&str; 3] = ["smpp@0.5.1", "axe-core@4.11.0", "ioredis@6.0.0"];
 /// PyPI `smpplib` and `redis`.
 const PYPI: [&str; 2] = ["smpplib==2.2.4", "redis==8.1.0"];
 /// PyPI `schemathesis`.
