@@ -7,6 +7,7 @@ use behaviour_tests::load::gsm::{
     Answers, Cause, HlrOptions, MoAnswer, MscOptions, Phone, StandInHlr, StandInMsc, Subscribers,
 };
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
+use behaviour_tests::osmocom::Submit;
 use behaviour_tests::{PATIENCE, Stage, shipped, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -372,14 +373,22 @@ fn a_phones_message_is_taken_once_and_outlives_a_kill() -> Result<()> {
     assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
     assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "its answer was lost on the air");
     assert_eq!(network.count("/mo/repeated")?, 1);
+    // TP-RD set, as Android does it: a repetition is no new message, whether TP-RD was set before or not.
+    let wary = |msc: &StandInMsc, reference, text: &str| {
+        let tpdu = Submit { reject_duplicates: true, ..Submit::new(reference, "4915112345", text) }.octets();
+        msc.submit_tpdu(&phone(&number, reference, false), &tpdu, PATIENCE)
+    };
+    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Refused(Some(21)), "a duplicate that is not wanted");
+    assert_eq!(wary(&msc, 9, "wary"), MoAnswer::Taken, "TP-RD in a first message");
     network.kill()?;
     until("the MSC to be back", || Ok(network.count("/attached")? >= 2))?;
-    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "a repetition is known after a crash");
+    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Taken, "a repetition is known after a crash");
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
     assert_eq!(send(&msc, 2, "4915112345", "another"), MoAnswer::Taken);
     assert_eq!(send(&msc, 3, "8613800000000", "nowhere"), MoAnswer::Taken, "everything else is at home");
     let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
-    esme.wait_for_delivered(2, PATIENCE)?;
-    assert_eq!(esme.delivered, ["hello", "another"]);
+    esme.wait_for_delivered(3, PATIENCE)?;
+    assert_eq!(esme.delivered, ["hello", "wary", "another"]);
     let (status, _) = network.appliance.take().context("no appliance")?.stop()?;
     assert!(status.success());
     drop(network.stage);

@@ -125,7 +125,7 @@ pub(crate) fn read(
         FailureCause::NO_SC_SUBSCRIPTION,
         "a subscriber without a number",
     )))?;
-    message(&submit, source, options, wall, digest(&tpdu)).map_err(Unread::Refused)
+    message(&submit, source, options, wall, digest_of(&tpdu)).map_err(Unread::Refused)
 }
 
 /// The sender's number: as its MSC says, or as it was learnt.
@@ -210,11 +210,23 @@ fn message(
     })
 }
 
+/// TP-RD in the first octet of an SMS-SUBMIT (3GPP TS 23.040 §9.2.3.25).
+const REJECT_DUPLICATES: u8 = 0x04;
+
+/// The digest of an SMS-SUBMIT by which a repetition is known. TP-RD is left out: handsets set it in a repetition whose
+/// first transmission did not have it.
+fn digest_of(tpdu: &[u8]) -> u64 {
+    match tpdu.split_first() {
+        Some((first, rest)) => {
+            digest(std::iter::once(first & !REJECT_DUPLICATES).chain(rest.iter().copied()))
+        }
+        None => digest(std::iter::empty()),
+    }
+}
+
 /// FNV-1a: it must be the same after a restart, and a colliding message could only harm its own sender.
-fn digest(octets: &[u8]) -> u64 {
-    octets
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01B3))
+fn digest(octets: impl Iterator<Item = u8>) -> u64 {
+    octets.fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
 }
 
 /// The no to a handset, with a report that says more than the relay layer's cause. (A yes needs none: it could only tell the
