@@ -252,6 +252,25 @@ fn a_full_phone_gets_its_messages_within_a_second_of_saying_that_it_has_room() -
 }
 
 #[test]
+fn a_message_that_its_phone_refuses_for_good_holds_up_no_other() -> Result<()> {
+    let mut network = Network::start(1, "")?;
+    // "Semantically incorrect", without a report: as OsmoMSC before 1.13 passes it on.
+    let msc = network.msc("MSC-1", 1, Answers::Refuse(vec![Cause::Phone(95)]))?;
+    network.submit(5, 1)?;
+    msc.wait_for_taken(4, PATIENCE)?;
+    until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
+    network.kill()?;
+    until("the MSC to be back", || Ok(network.count("/attached")? >= 1))?;
+    // It waits for hours, and still by itself.
+    msc.behave(Answers::Take, Duration::ZERO);
+    network.submit(5, 1)?;
+    msc.wait_for_taken(9, PATIENCE)?;
+    until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
+    assert_eq!(network.queue("parked")?, 0);
+    Ok(())
+}
+
+#[test]
 fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<()> {
     let network = Network::start(3, "")?;
     let msc = network.msc("MSC-1", 3, Answers::Refuse(vec![Cause::Network(17)]))?;

@@ -147,6 +147,9 @@ impl Engine {
         self.mark(peer.0);
         self.step(now, slot, StepKind::Decided { hook: Hook::DeliveryPolicy, by, note });
         match step {
+            NextStep::RetryAfter(after) | NextStep::AwaitAlert(after) if class == ErrorClass::ThisMessage => {
+                self.let_others_go_first(now, slot, after, out);
+            }
             NextStep::RetryAfter(after) => {
                 let many = self.slab[slot].attempts >= MANY_ATTEMPTS;
                 let after = if many { after.max(BREATH) } else { after };

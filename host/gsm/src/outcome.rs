@@ -31,6 +31,7 @@ pub(crate) fn refusal(message: &Message, reporter: Reporter) -> Option<(ErrorCla
     let failure = Failure::of(message, reporter, said)?;
     let class = match failure {
         Failure::Temporary | Failure::Configuration | Failure::Link => ErrorClass::Temporary,
+        Failure::ThisMessage => ErrorClass::ThisMessage,
         Failure::Absent => ErrorClass::Absent,
         Failure::MemoryFull => ErrorClass::MemoryFull,
         Failure::PermanentMessage | Failure::OurFault => ErrorClass::Permanent,

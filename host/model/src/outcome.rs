@@ -16,6 +16,9 @@ pub enum ErrorClass {
     Absent,
     /// The handset's memory is full.
     MemoryFull,
+    /// The handset refuses this message and may take the next one: others to the subscriber go first, and the message has
+    /// few attempts.
+    ThisMessage,
     /// The peer does not know the subscriber: the number is asked about once more, if its answer can have been an old one;
     /// otherwise it is permanent.
     UnknownSubscriber,

@@ -193,6 +193,9 @@ impl Switchyard {
             StepKind::AwaitingAlert { until } => {
                 format!("waiting for the subscriber to be heard of, until {}", until.0)
             }
+            StepKind::OthersFirst { until } => {
+                format!("deferred until {}; other messages to the subscriber go first", until.0)
+            }
             StepKind::SenderTaken { pool, number } => {
                 format!("its sender is {number}, a number of pool {pool}")
             }

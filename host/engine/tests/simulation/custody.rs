@@ -85,6 +85,8 @@ impl Witness {
                     _ => false,
                 };
                 assert!(may, "seed {seed}: {:?} waits for {before:?}, which is {:?}", stands.id, found.doing);
+                let refused = found.doing == Doing::Deferred && lets_others_go_first(engine, found.id);
+                assert!(!refused, "seed {seed}: {:?} waits for {before:?}, which lets it pass", stands.id);
             }
         }
         for command in out.commands.get(self.seen..).unwrap_or_default() {
@@ -133,6 +135,13 @@ impl Witness {
             assert!(!(waits && him), "seed {seed}: {id:?} waits though {heard:?} was heard of");
         }
     }
+}
+
+/// Whether a message waits that its handset refused, and nothing but it.
+fn lets_others_go_first(engine: &Engine, id: MessageId) -> bool {
+    let steps = engine.message(id).map(|status| status.steps).unwrap_or_default();
+    let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
+    last.is_some_and(|step| matches!(step.kind, StepKind::OthersFirst { .. }))
 }
 
 /// Whether a message is one to a subscriber, and not one that a serial peer's subscriber has sent.

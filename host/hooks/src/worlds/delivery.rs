@@ -77,7 +77,7 @@ impl World for DeliveryPolicy {
             legs: attempt.leg.1,
             peer: &peer,
             class: match attempt.class {
-                ErrorClass::Temporary => wit::ErrorClass::Temporary,
+                ErrorClass::Temporary | ErrorClass::ThisMessage => wit::ErrorClass::Temporary,
                 ErrorClass::Permanent | ErrorClass::UnknownSubscriber => wit::ErrorClass::Permanent,
                 ErrorClass::Absent => wit::ErrorClass::Absent,
                 ErrorClass::MemoryFull => wit::ErrorClass::MemoryFull,

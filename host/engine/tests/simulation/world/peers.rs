@@ -133,7 +133,8 @@ impl World {
             0..4 => refused(ErrorClass::Throttled),
             4..14 => refused(ErrorClass::Absent),
             14..22 => refused(ErrorClass::MemoryFull),
-            22..28 => refused(ErrorClass::Temporary),
+            22..25 => refused(ErrorClass::Temporary),
+            25..28 => refused(ErrorClass::ThisMessage),
             28..31 if is_text(&flight.message) => refused(ErrorClass::Permanent),
             31..37 => refused(ErrorClass::UnknownSubscriber),
             37..50 if self.plan.silence => {
