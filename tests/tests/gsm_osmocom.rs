@@ -283,7 +283,37 @@ fn a_long_text_comes_in_its_parts_in_order_with_a_simulated_radio_side() -> Resu
         ["5", part, more[0], more[1]]
     });
     assert_eq!(seen, wanted);
+
+    // An ESME that makes the parts itself, by optional parameters; and one message for an application, on the display.
+    let mut send = |text: &str, fields: &[(&str, u32)]| -> Result<Vec<u8>> {
+        let mut submit = json!({
+            "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
+            "dest_addr_ton": 1, "dest_addr_npi": 1, "short_message": { "hex": hex(text.as_bytes()) } });
+        for (name, value) in fields {
+            submit[*name] = json!(value);
+        }
+        shop.tell(&json!({ "submit": submit }))?;
+        let answer = shop.expect("answer")?;
+        assert_eq!(answer["status"], 0, "{answer}");
+        Ok(anna.next_mt()?.tpdu)
+    };
+    for (part, text) in [(1, "first half, "), (2, "second half")] {
+        let sar = [("sar_msg_ref_num", 0x109), ("sar_total_segments", 2), ("sar_segment_seqnum", part)];
+        let tpdu = send(text, &sar)?;
+        assert_eq!((text_of(&tpdu)?.as_str(), header_of(&tpdu)), (text, vec![0, 3, 9, 2, part as u8]));
+    }
+    let ports = [("source_port", 9200), ("dest_port", 2948), ("dest_addr_subunit", 1)];
+    let tpdu = send("to an application", &ports)?;
+    assert_eq!(header_of(&tpdu), [5, 4, 0x0b, 0x84, 0x23, 0xf0]);
+    assert_eq!(tpdu[4 + usize::from(tpdu[1]).div_ceil(2)], 0x10, "message class 0");
     scene.judge()
+}
+
+/// The user data header of an SMS-DELIVER, without its length.
+fn header_of(tpdu: &[u8]) -> Vec<u8> {
+    // First octet, count and type of the originator and its digits, TP-PID, TP-DCS, 7 octets of TP-SCTS, TP-UDL.
+    let data = &tpdu[3 + usize::from(tpdu[1]).div_ceil(2) + 10..];
+    data[1..1 + usize::from(data[0])].to_vec()
 }
 
 fn hex(octets: &[u8]) -> String {
