@@ -281,7 +281,11 @@ fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<(
     msc.wait_for_taken(10, PATIENCE)?;
     assert_eq!((network.queue("deferred")?, network.queue("queued")?), (2, 18));
     msc.locate(0);
-    msc.locate(2);
+    msc.wait_for_taken(20, PATIENCE)?;
+    // Whoever sends a message is there.
+    let number = Subscribers::new(3, PREFIX).msisdn(2);
+    let sender = Phone { subscriber: 2, ..phone(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "here I am", PATIENCE), MoAnswer::Taken);
     msc.wait_for_taken(30, PATIENCE)?;
     assert_eq!(network.settle(&[&msc])?, 0);
     assert_eq!(msc.report().out_of_order(), 0);
@@ -461,6 +465,21 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     other.ready(10);
     other.wait_for_taken(1, PATIENCE)?;
     until("its answer", || Ok(network.count("/mt/delivered")? == 2_001))?;
+    // One who is absent and sends a message is there.
+    other.behave(Answers::Refuse(vec![Cause::Network(17); 2]), Duration::ZERO);
+    esme.submit_to(10, 110_001)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    until("an absent phone", || Ok(network.queue("deferred")? == 1))?;
+    other.behave(Answers::Take, Duration::ZERO);
+    let number = Subscribers::new(11, PREFIX).msisdn(10);
+    let sender = Phone { subscriber: 10, ..phone(&number, 1, false) };
+    assert_eq!(other.submit(&sender, "4915112345", "here I am", PATIENCE), MoAnswer::Taken);
+    other.wait_for_taken(2, PATIENCE)?;
+    // One who was never there is asked about until the HLR knows where.
+    esme.submit_to(12, 110_002)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    until("a phone that was never on", || Ok(network.queue("deferred")? == 1))?;
+    other.locate(12);
+    other.wait_for_taken(3, PATIENCE)?;
+    until("its answer", || Ok(network.count("/mt/delivered")? == 2_003))?;
     // Its HLR goes and comes back.
     network.hlr.die();
     network.hlr.come_back()?;

@@ -3,16 +3,18 @@
 //! One task. It is up for the engine while any connection is; what the engine hands over it writes to the MSC that serves
 //! the subscriber, and what MSCs bring it hands to the engine, answering only when the engine has.
 
+use crate::absent::Absent;
 use crate::mo::{self, Asked, MoBook};
 use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
 use crate::options::GsmOptions;
+use crate::register::Located;
 use crate::state::{ConnectionState, Counts};
 use crate::subscribers::Subscribers;
 use crate::whereabouts::{Held, Place, Whereabouts};
 use crate::{mapping, outcome};
 use doors::{Core, Deliveries, Delivery, Hub, Routing, take_leave};
 use engine::{Answer, Event, QueriedState, ReplyTo};
-use gsup::{Imsi, MessageType, Name, Reporter};
+use gsup::{GmmCause, Imsi, MessageType, Name, Reporter};
 use model::{ErrorClass, Kind, LinkId, Message, MessageId, Outcome, Verdict};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -40,6 +42,8 @@ pub(crate) enum Input {
     Attached(Imsi),
     /// The HLR was asked where the subscriber of this message is.
     Asked(MessageId),
+    /// The HLR was asked where an absent subscriber is.
+    Located(Imsi, Located),
     /// It is closed.
     Gone,
 }
@@ -79,6 +83,8 @@ pub(crate) struct Desk {
     mts: MtBook,
     mos: MoBook,
     whereabouts: Whereabouts,
+    /// Who is asked about, where nothing else tells of their return.
+    absent: Option<Absent>,
     out: FxHashMap<ConnId, Vec<gsup::Message>>,
     events: Vec<Event>,
     leaving: bool,
@@ -122,9 +128,11 @@ impl Desk {
         hub: Arc<Hub>,
         shared: Arc<Shared>,
         whereabouts: Whereabouts,
+        absent: Option<Absent>,
     ) -> Self {
         Self {
             whereabouts,
+            absent,
             centre: gsup::Number::international(&options.service_centre.text()),
             mts: MtBook::new(options.guard),
             mos: MoBook::new(options.repetition),
@@ -242,12 +250,21 @@ impl Desk {
     }
 
     fn tick(&mut self) {
-        let overdue = self.mts.overdue(Instant::now());
+        let now = Instant::now();
+        if let Some(absent) = &mut self.absent {
+            // Before they are given up: an MSC before 1.14 does not say that paging has failed.
+            for imsi in self.mts.silent(now) {
+                absent.watch(now, imsi, false);
+            }
+            absent.ask(now);
+            self.shared.counts.asked_about.store(absent.len() as u64, Relaxed);
+        }
+        let overdue = self.mts.overdue(now);
         let counts = self.shared.counts.clone();
         let doubts = overdue.iter().filter(|next| matches!(next, Next::Ended(_, Outcome::Unanswered { .. })));
         counts.unanswered.fetch_add(doubts.count() as u64, Relaxed);
         self.follow(overdue);
-        self.mos.tidy(Instant::now());
+        self.mos.tidy(now);
     }
 
     fn end_all(&mut self, conn: Option<ConnId>) {
@@ -440,6 +457,12 @@ impl Desk {
                         self.send(held, false);
                     }
                 }
+                Input::Located(imsi, answer) => {
+                    let came = |absent: &mut Absent| absent.located(Instant::now(), imsi, answer);
+                    if self.absent.as_mut().is_some_and(came) {
+                        self.reachable(imsi);
+                    }
+                }
                 Input::Message(message) => self.message(conn, message),
             }
         }
@@ -468,6 +491,9 @@ impl Desk {
     }
 
     fn reachable(&mut self, imsi: Imsi) {
+        if let Some(absent) = &mut self.absent {
+            absent.forget(&imsi);
+        }
         let imsi = model::Imsi(model::AddressBytes::from_slice(imsi.as_str().as_bytes()));
         self.events.push(Event::Reachable { imsi });
     }
@@ -482,6 +508,7 @@ impl Desk {
             MessageType::MO_FORWARD_SM_REQUEST => {
                 self.shared.counts.mo.fetch_add(1, Relaxed);
                 self.seen_at(conn, &message.imsi);
+                self.reachable(message.imsi);
                 if self.link.is_some() {
                     self.submission(conn, message);
                 } else {
@@ -516,6 +543,17 @@ impl Desk {
         }
         if refused.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
             self.shared.subscribers.forget(&message.imsi);
+        }
+        if let Some(absent) = &mut self.absent {
+            match refused {
+                None => absent.forget(&message.imsi),
+                Some((ErrorClass::Absent, _)) => {
+                    let by_hlr = message.source_name().is_none();
+                    let nowhere = by_hlr && message.cause() == Some(GmmCause::IMPLICITLY_DETACHED);
+                    absent.watch(Instant::now(), message.imsi, nowhere);
+                }
+                Some(_) => {}
+            }
         }
         let said = Said { conn, tag, refused };
         match self.mts.answer(Instant::now(), &message.imsi, said) {

@@ -10,6 +10,7 @@
 //!   asked ([`register`]).
 #![forbid(unsafe_code)]
 
+mod absent;
 mod client;
 mod desk;
 mod mapping;

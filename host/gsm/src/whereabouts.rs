@@ -5,6 +5,7 @@ use crate::desk::{Input, Inputs};
 use crate::mt::ConnId;
 use crate::register::Register;
 use gsup::Imsi;
+use gsup::ctrl::Msisdn;
 use model::{Message, MessageId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -49,7 +50,8 @@ impl Whereabouts {
     /// Has the HLR tell where the subscriber of this number is; [`Input::Asked`] follows. Gives it back when there is nobody
     /// to ask.
     pub(crate) fn ask(&mut self, held: Held, number: &[u8]) -> Result<(), Held> {
-        let answer = std::str::from_utf8(number).ok().and_then(|number| self.register.ask(number));
+        let msisdn = std::str::from_utf8(number).ok().and_then(|number| Msisdn::new(number).ok());
+        let answer = msisdn.and_then(|msisdn| self.register.ask(msisdn.into()));
         let Some(answer) = answer else { return Err(held) };
         let (id, desk) = (held.message.id, self.desk.clone());
         self.asking.insert(id, held);
