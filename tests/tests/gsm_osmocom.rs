@@ -583,6 +583,28 @@ fn an_unknown_number_fails_and_one_that_was_given_to_somebody_else_does_not_with
     let phone = scene.phone(new)?;
     submit(&mut shop, ANNA, "the new one")?;
     assert_eq!(texts(&phone, 1)?, ["the new one"]);
+    // And another one, while messages wait behind the full phone of the old one.
+    phone.when_it_rings(Answer::Refused(22));
+    let first = submit(&mut shop, ANNA, "first")?;
+    phone.next_mt()?;
+    waits_for_hours(&scene, &first)?;
+    let ids = [first, submit(&mut shop, ANNA, "second")?];
+    scene.hlr.remove(new.0)?;
+    let newer = ("001010000000004", ANNA.1);
+    scene.hlr.subscriber(newer.0, newer.1)?;
+    let phone = scene.phone(newer)?;
+    assert_eq!(texts(&phone, 2)?, ["first", "second"]);
+    for id in &ids {
+        delivered(&mut shop, id)?;
+    }
+    // A subscriber of yesterday's unknown number: its data pass by, and its first message arrives. (Bert's says that we have
+    // seen them.)
+    let clara = ("001010000000005", "16195550199");
+    scene.hlr.subscriber(clara.0, clara.1)?;
+    let (clara_phone, bert) = (scene.phone(clara)?, scene.phone(BERT)?);
+    assert_eq!(bert.submit(CENTRE, &Submit::new(1, SHOP, "hello").octets())?, RpAnswer::Ok);
+    submit(&mut shop, clara, "welcome")?;
+    assert_eq!(texts(&clara_phone, 1)?, ["welcome"]);
     scene.judge()
 }
 

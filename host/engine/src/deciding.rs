@@ -68,6 +68,15 @@ impl Deciding {
         self.by_number.get(number).into_iter().flatten().copied().collect()
     }
 
+    /// All under a number that wait for another subscriber than this one, oldest first.
+    pub(crate) fn of_number_and_not(&self, number: &AddressBytes, imsi: &Imsi) -> Vec<MessageId> {
+        let other = |id: &MessageId| {
+            let named = self.names.get(id).and_then(|(_, named)| named.as_ref());
+            named.is_some_and(|named| named != imsi)
+        };
+        self.by_number.get(number).into_iter().flatten().copied().filter(other).collect()
+    }
+
     /// The same by IMSI.
     pub(crate) fn heard_of_imsi(&self, imsi: &Imsi) -> Vec<MessageId> {
         self.by_imsi.get(imsi).into_iter().flatten().copied().collect()

@@ -166,9 +166,10 @@ impl Engine {
 
     fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
         let class = match class {
-            ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, out) => return,
+            ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, false, out) => return,
+            ErrorClass::NumberMoved if self.ask_anew(now, slot, true, out) => return,
             // Nobody knows better: that is the end of it on this leg.
-            ErrorClass::UnknownSubscriber => ErrorClass::Permanent,
+            ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => ErrorClass::Permanent,
             ErrorClass::ThisMessage if self.was_refused_often(slot) => ErrorClass::Permanent,
             class => class,
         };
@@ -197,7 +198,9 @@ impl Engine {
                 let serial = self.peer_of(slot).settings.serial;
                 self.try_later(now, slot, code, serial, out);
             }
-            ErrorClass::Permanent | ErrorClass::UnknownSubscriber => self.leg_failed(now, slot, code, out),
+            ErrorClass::Permanent | ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => {
+                self.leg_failed(now, slot, code, out);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
 use crate::options::GsmOptions;
 use crate::register::Located;
 use crate::state::{ConnectionState, Counts};
-use crate::subscribers::Subscribers;
+use crate::subscribers::{Numbered, Subscribers};
 use crate::whereabouts::{Held, Place, Whereabouts};
 use crate::{mapping, outcome};
 use doors::{Core, Deliveries, Delivery, Hub, Routing, take_leave};
@@ -109,6 +109,15 @@ const ANSWER: MessageId = MessageId(0);
 
 /// How much is done before its consequences leave.
 const ROUND: usize = 256;
+
+fn imsi_of_model(imsi: Imsi) -> model::Imsi {
+    model::Imsi(model::AddressBytes::from_slice(imsi.as_str().as_bytes()))
+}
+
+fn numbered(learnt: Numbered) -> Event {
+    let Numbered { msisdn, imsi, before } = learnt;
+    Event::Numbered { msisdn, imsi: imsi_of_model(imsi), before: before.map(imsi_of_model) }
+}
 
 fn without_plus(number: &[u8]) -> &[u8] {
     number.strip_prefix(b"+").unwrap_or(number)
@@ -244,8 +253,10 @@ impl Desk {
             }
         }
         self.shared.counts.in_flight.store(self.mts.len() as u64, Relaxed);
-        if !self.events.is_empty() {
-            self.core.push(std::mem::take(&mut self.events));
+        let mut events: Vec<Event> = self.shared.subscribers.take_news().into_iter().map(numbered).collect();
+        events.append(&mut self.events);
+        if !events.is_empty() {
+            self.core.push(events);
         }
     }
 
@@ -314,7 +325,7 @@ impl Desk {
             return self.refuse(message, ErrorClass::Absent, outcome::NOBODY_KNOWN);
         };
         if self.has_moved(message, leg, &imsi) {
-            return self.refuse(message, ErrorClass::UnknownSubscriber, outcome::NUMBER_MOVED);
+            return self.refuse(message, ErrorClass::NumberMoved, outcome::NUMBER_MOVED);
         }
         let conn = match self.place_of(&imsi) {
             Place::At(conn) => conn,
@@ -494,8 +505,7 @@ impl Desk {
         if let Some(absent) = &mut self.absent {
             absent.forget(&imsi);
         }
-        let imsi = model::Imsi(model::AddressBytes::from_slice(imsi.as_str().as_bytes()));
-        self.events.push(Event::Reachable { imsi });
+        self.events.push(Event::Reachable { imsi: imsi_of_model(imsi) });
     }
 
     fn message(&mut self, conn: ConnId, message: gsup::Message) {

@@ -21,6 +21,17 @@ pub(crate) struct Subscribers {
 struct Inner {
     by_imsi: FxHashMap<Imsi, Known>,
     by_number: FxHashMap<AddressBytes, Imsi>,
+    /// What the engine has not been told yet.
+    news: Vec<Numbered>,
+}
+
+/// A number that is another subscriber's than was known before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    pub(crate) msisdn: AddressBytes,
+    pub(crate) imsi: Imsi,
+    /// Whose it was.
+    pub(crate) before: Option<Imsi>,
 }
 
 #[derive(Debug, Default)]
@@ -64,11 +75,20 @@ impl Subscribers {
         {
             inner.by_number.remove(&before);
         }
-        if let Some(other) = inner.by_number.insert(msisdn.clone(), *imsi)
+        let before = inner.by_number.insert(msisdn.clone(), *imsi);
+        if let Some(other) = before
             && let Some(known) = inner.by_imsi.get_mut(&other)
         {
             known.msisdn = None;
         }
+        if inner.news.len() < LIMIT {
+            inner.news.push(Numbered { msisdn: msisdn.clone(), imsi: *imsi, before });
+        }
+    }
+
+    /// Numbers whose subscriber was learnt since the last call, in order.
+    pub(crate) fn take_news(&self) -> Vec<Numbered> {
+        std::mem::take(&mut self.inner.lock().news)
     }
 
     /// The MSC that serves the subscriber, as far as is known.
@@ -122,8 +142,13 @@ mod tests {
         known.numbered(&a, &number("15551"));
         known.numbered(&b, &number("15552"));
         assert_eq!(known.imsi_of(b"15551"), Some(a));
+        let learnt = |digits, imsi, before| Numbered { msisdn: number(digits), imsi, before };
+        assert_eq!(known.take_news(), [learnt("15551", a, None), learnt("15552", b, None)]);
+        known.numbered(&b, &number("15552"));
+        assert_eq!(known.take_news(), [], "that was known");
         known.numbered(&b, &number("15551"));
         assert_eq!(known.imsi_of(b"15551"), Some(b), "the SIM was exchanged");
+        assert_eq!(known.take_news(), [learnt("15551", b, Some(a))]);
         assert_eq!((known.imsi_of(b"15552"), known.msisdn_of(&a)), (None, None));
         known.numbered(&b, &number("15551"));
         assert_eq!(known.msisdn_of(&b), Some(number("15551")));

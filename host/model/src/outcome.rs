@@ -22,6 +22,8 @@ pub enum ErrorClass {
     /// The peer does not know the subscriber: the number is asked about once more, if its answer can have been an old one;
     /// otherwise it is permanent.
     UnknownSubscriber,
+    /// The number has been seen to be another subscriber's: it is asked about once more, however new its answer is.
+    NumberMoved,
 }
 
 /// How one attempt to hand a message to a peer ended.

@@ -78,7 +78,9 @@ impl World for DeliveryPolicy {
             peer: &peer,
             class: match attempt.class {
                 ErrorClass::Temporary | ErrorClass::ThisMessage => wit::ErrorClass::Temporary,
-                ErrorClass::Permanent | ErrorClass::UnknownSubscriber => wit::ErrorClass::Permanent,
+                ErrorClass::Permanent | ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => {
+                    wit::ErrorClass::Permanent
+                }
                 ErrorClass::Absent => wit::ErrorClass::Absent,
                 ErrorClass::MemoryFull => wit::ErrorClass::MemoryFull,
                 ErrorClass::Throttled | ErrorClass::QueueFull => wit::ErrorClass::Throttled,
