@@ -293,6 +293,32 @@ fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<(
 }
 
 #[test]
+fn two_mscs_of_one_name_keep_their_own_subscribers() -> Result<()> {
+    let network = Network::start(3, "")?;
+    let older = network.msc("MSC-1", 2, Answers::Take)?;
+    let newer = StandInMsc::start(MscOptions { range: 2..3, keep: true, ..network.plain("MSC-1") })?;
+    newer.wait_for_located(1, PATIENCE)?;
+    until("both to be seen", || Ok(network.count("/attached")? == 3))?;
+    let networks = network.appliance()?.get("/v1/gsm")?;
+    let error = networks[0]["last_error"].to_string();
+    ensure!(error.contains("another MSC is connected under this name"), "{error}");
+    network.submit(9, 3)?;
+    older.wait_for_taken(6, PATIENCE)?;
+    newer.wait_for_taken(3, PATIENCE)?;
+    assert_eq!(network.settle(&[&older, &newer])?, 0);
+    // When the older one is gone, its subscribers are sought under the name.
+    drop(older);
+    until("the older one to be gone", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["connections"].as_array().is_some_and(|all| all.len() == 1))
+    })?;
+    network.submit(3, 3)?;
+    newer.wait_for_taken(6, PATIENCE)?;
+    assert_eq!(network.settle(&[&newer])?, 0);
+    Ok(())
+}
+
+#[test]
 fn what_an_msc_never_answers_is_in_doubt_and_comes_when_the_phone_is_seen() -> Result<()> {
     let network = Network::start(2, "guard = \"2s\"")?;
     let msc = network.msc("MSC-1", 2, Answers::Never)?;

@@ -107,6 +107,10 @@ const BARRIER: u64 = u64::MAX;
 /// tried once; the handset may ask again.
 const ANSWER: MessageId = MessageId(0);
 
+/// What an admin has to know of two connections with one name.
+const DOUBLE_NAME: &str = "another MSC is connected under this name; give each MSC an `ipa-name` of its own. Each subscriber is \
+                           served where its location update came from";
+
 /// How much is done before its consequences leave.
 const ROUND: usize = 256;
 
@@ -394,9 +398,12 @@ impl Desk {
             // The HLR knows the way.
             return Place::At(*conn);
         }
-        let Some(msc) = self.shared.subscribers.msc_of(imsi) else { return Place::Unknown };
-        // Of two connections with one name the newer is the one that works.
-        let found = self.conns.iter().rev().find(|(_, conn)| conn.name.as_ref() == Some(&msc));
+        let Some((msc, seen)) = self.shared.subscribers.place_of(imsi) else { return Place::Unknown };
+        if let Some(conn) = seen.filter(|conn| self.conns.contains_key(conn)) {
+            return Place::At(conn);
+        }
+        // Of two that call themselves alike the older one keeps its subscribers until it is gone.
+        let found = self.conns.iter().find(|(_, conn)| conn.name.as_ref() == Some(&msc));
         found.map_or(Place::Away(msc), |(conn, _)| Place::At(*conn))
     }
 
@@ -455,6 +462,11 @@ impl Desk {
                     let state =
                         ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
                     self.shared.connections.lock().insert(conn, state);
+                    if name.is_some() && self.conns.values().any(|other| other.name == name) {
+                        let msc = name.as_deref();
+                        tracing::warn!(network = self.options.name, msc, %remote, "{DOUBLE_NAME}");
+                        self.shared.counts.error(format!("MSC {remote}: {DOUBLE_NAME}"));
+                    }
                     let missed = name.as_deref().map_or(Vec::new(), |name| self.whereabouts.back(name));
                     self.conns.insert(conn, Conn { name, out });
                     for imsi in missed {
@@ -495,9 +507,9 @@ impl Desk {
     }
 
     /// A subscriber has been heard of by this connection.
-    fn seen_at(&self, conn: ConnId, imsi: &Imsi) {
-        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
-            self.shared.subscribers.at(imsi, name);
+    fn seen_at(&self, conn_id: ConnId, imsi: &Imsi) {
+        if let Some(name) = self.conns.get(&conn_id).and_then(|conn| conn.name.as_ref()) {
+            self.shared.subscribers.at(imsi, name, Some(conn_id));
         }
     }
 

@@ -239,7 +239,7 @@ impl Asking<'_> {
                 if let Some(msc) = &found.vlr_number
                     && known.msc_of(&found.imsi).is_none()
                 {
-                    known.at(&found.imsi, &msc.as_str().into());
+                    known.at(&found.imsi, &msc.as_str().into(), None);
                 }
                 Ok(found)
             }

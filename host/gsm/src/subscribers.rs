@@ -1,6 +1,7 @@
 //! What is known of subscribers without asking anybody: learnt from the signalling that passes by, and from the HLR's
 //! answers.
 
+use crate::mt::ConnId;
 use gsup::Imsi;
 use model::AddressBytes;
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ struct Known {
     msisdn: Option<AddressBytes>,
     /// The name of the MSC that serves the subscriber, or did last.
     msc: Option<Arc<str>>,
+    /// The connection on which that was seen. Two MSCs may call themselves alike.
+    conn: Option<ConnId>,
 }
 
 impl Inner {
@@ -54,11 +57,11 @@ impl Inner {
 }
 
 impl Subscribers {
-    /// A subscriber is at this MSC.
-    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>) {
+    /// A subscriber is at this MSC, as was seen on this connection, or as the HLR says.
+    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>, conn: Option<ConnId>) {
         let mut inner = self.inner.lock();
         if let Some(known) = inner.known(imsi) {
-            known.msc = Some(msc.clone());
+            (known.msc, known.conn) = (Some(msc.clone()), conn);
         }
     }
 
@@ -93,7 +96,14 @@ impl Subscribers {
 
     /// The MSC that serves the subscriber, as far as is known.
     pub(crate) fn msc_of(&self, imsi: &Imsi) -> Option<Arc<str>> {
-        self.inner.lock().by_imsi.get(imsi)?.msc.clone()
+        self.place_of(imsi).map(|(msc, _)| msc)
+    }
+
+    /// The same, and the connection on which the subscriber was last seen there.
+    pub(crate) fn place_of(&self, imsi: &Imsi) -> Option<(Arc<str>, Option<ConnId>)> {
+        let inner = self.inner.lock();
+        let known = inner.by_imsi.get(imsi)?;
+        Some((known.msc.clone()?, known.conn))
     }
 
     /// Who has this number, as far as is known.
@@ -161,8 +171,8 @@ mod tests {
         let known = Subscribers::default();
         let a = imsi("001010000000001");
         assert_eq!(known.msc_of(&a), None);
-        known.at(&a, &"MSC-1".into());
-        known.at(&a, &"MSC-2".into());
-        assert_eq!(known.msc_of(&a).as_deref(), Some("MSC-2"));
+        known.at(&a, &"MSC-1".into(), Some(1));
+        known.at(&a, &"MSC-2".into(), Some(2));
+        assert_eq!(known.place_of(&a), Some(("MSC-2".into(), Some(2))));
     }
 }
