@@ -445,6 +445,51 @@ fn a_phones_message_is_taken_once_and_outlives_a_kill() -> Result<()> {
 }
 
 #[test]
+fn a_sender_is_where_it_was_located_and_nobody_else() -> Result<()> {
+    for check in [true, false] {
+        let more = if check { "" } else { "check-sender = false" };
+        let network = Network::start(4, more)?;
+        let (first, second) = (network.msc("MSC-1", 2, Answers::Take)?, network.plain("MSC-2"));
+        let second = StandInMsc::start(MscOptions { range: 2..3, keep: true, ..second })?;
+        second.wait_for_located(1, PATIENCE)?;
+        let numbers = Subscribers::new(4, PREFIX);
+        let send = |msc: &StandInMsc, subscriber, reference, text: &str| {
+            let number = numbers.msisdn(subscriber);
+            let sender = Phone { subscriber, ..phone(&number, reference, false) };
+            msc.submit(&sender, "4915112345", text, PATIENCE)
+        };
+        assert_eq!(send(&first, 0, 1, "mine"), MoAnswer::Taken);
+        // Attached elsewhere; attached nowhere; in no HLR.
+        let expected = if check { MoAnswer::Refused(Some(28)) } else { MoAnswer::Taken };
+        for (subscriber, text) in [(1, "attached elsewhere"), (3, "attached nowhere"), (77, "nobody")] {
+            assert_eq!(send(&second, subscriber, 2, text), expected, "{text}");
+        }
+        let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
+        if check {
+            for subscriber in 0..2 {
+                let submitted = esme.submit_to(subscriber, 110_000 + subscriber)?;
+                submitted.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+            }
+            first.wait_for_taken(2, PATIENCE)?;
+            assert!(second.report().arrivals.is_empty(), "who says so is not who is there");
+            // It moves, and with it its right to send.
+            second.locate(1);
+            second.wait_for_located(2, PATIENCE)?;
+            assert_eq!(send(&second, 1, 3, "moved"), MoAnswer::Taken);
+            assert_eq!(send(&first, 1, 4, "left"), expected);
+        }
+        let wanted: &[&str] = if check {
+            &["mine", "moved"]
+        } else {
+            &["mine", "attached elsewhere", "attached nowhere", "nobody"]
+        };
+        esme.wait_for_delivered(wanted.len(), PATIENCE)?;
+        assert_eq!(esme.delivered, wanted);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_phone_is_told_what_became_of_its_message() -> Result<()> {
     let network = Network::start(2, "")?;
     let msc = network.msc("MSC-1", 2, Answers::Take)?;

@@ -483,6 +483,12 @@ fn after_a_kill_a_subscriber_is_found_at_the_right_exchange_with_a_simulated_rad
     let id = submit(&mut shop, ANNA, "still there?")?;
     assert_eq!(texts(&anna, 1)?, ["still there?"]);
     delivered(&mut shop, &id)?;
+    // Nor has it seen her there: the register tells, by IMSI.
+    scene.kill_the_appliance()?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    let mut shop = scene.shop()?;
+    assert_eq!(anna.submit(CENTRE, &Submit::new(1, SHOP, "still here").octets())?, RpAnswer::Ok);
+    assert_eq!(shop.expect_such("deliver", |deliver| deliver["text"] == "still here")?["source"], ANNA.1);
     scene.judge()
 }
 

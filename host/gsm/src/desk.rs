@@ -3,6 +3,8 @@
 //! One task. It is up for the engine while any connection is; what the engine hands over it writes to the MSC that serves
 //! the subscriber, and what MSCs bring it hands to the engine, answering only when the engine has.
 
+mod sender;
+
 use crate::absent::Absent;
 use crate::mo::{self, Asked, MoBook};
 use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
@@ -44,6 +46,8 @@ pub(crate) enum Input {
     Asked(MessageId),
     /// The HLR was asked where an absent subscriber is.
     Located(Imsi, Located),
+    /// The HLR was asked where the sender of this MO is.
+    Sender(gsup::Message, Located),
     /// It is closed.
     Gone,
 }
@@ -231,7 +235,7 @@ impl Desk {
         self.events.push(Event::LinkUp { link, peer: self.options.peer, window });
         // What came before could not be answered: it is looked at now.
         for (conn, request) in self.mos.take_early() {
-            self.submission(conn, request);
+            self.incoming(conn, request);
         }
     }
 
@@ -486,6 +490,7 @@ impl Desk {
                         self.reachable(imsi);
                     }
                 }
+                Input::Sender(request, answer) => self.sender_looked_up(conn, request, answer),
                 Input::Message(message) => self.message(conn, message),
             }
         }
@@ -529,19 +534,12 @@ impl Desk {
             }
             MessageType::MO_FORWARD_SM_REQUEST => {
                 self.shared.counts.mo.fetch_add(1, Relaxed);
-                self.seen_at(conn, &message.imsi);
-                self.reachable(message.imsi);
-                if self.link.is_some() {
-                    self.submission(conn, message);
-                } else {
-                    self.mos.early(conn, message);
-                }
+                self.incoming(conn, message);
             }
             MessageType::READY_FOR_SM_REQUEST => {
                 self.shared.counts.ready_for_sm.fetch_add(1, Relaxed);
-                self.seen_at(conn, &message.imsi);
                 // It has been answered: by the HLR, or by us where we stand before it.
-                self.reachable(message.imsi);
+                self.alerted(conn, message.imsi);
             }
             other => tracing::debug!(network = self.options.name, kind = %other, "not awaited"),
         }

@@ -120,7 +120,7 @@ pub(crate) fn read(
         FromMs::Command(command) => return Err(Unread::Command(command)),
         FromMs::DeliverReport(_) => return Err(unreadable("a report to nothing")),
     };
-    let source = sender(request, known).ok_or(Unread::Refused(no(
+    let source = sender(request, options, known).ok_or(Unread::Refused(no(
         RpCause::UNIDENTIFIED_SUBSCRIBER,
         FailureCause::NO_SC_SUBSCRIPTION,
         "a subscriber without a number",
@@ -128,8 +128,11 @@ pub(crate) fn read(
     message(&submit, source, options, wall, digest_of(&tpdu)).map_err(Unread::Refused)
 }
 
-/// The sender's number: as its MSC says, or as it was learnt.
-fn sender(request: &gsup::Message, known: &Subscribers) -> Option<AddressBytes> {
+/// The sender's number: as its MSC says, or as it was learnt. Where senders are checked, the MSC's word does not count.
+fn sender(request: &gsup::Message, options: &GsmOptions, known: &Subscribers) -> Option<AddressBytes> {
+    if options.check_sender {
+        return known.msisdn_of(&request.imsi);
+    }
     let said = request.origin().ok().flatten();
     let digits = said.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
     match digits.filter(|digits| !digits.is_empty()) {
@@ -328,6 +331,18 @@ pub(crate) mod tests {
         known.numbered(&imsi(), &AddressBytes::from_slice(b"15550000001"));
         let submission = read(&bare, &options(), &known, WALL).unwrap();
         assert_eq!(submission.message.source, Address::international("15550000001"));
+    }
+
+    #[test]
+    fn where_senders_are_checked_their_number_is_the_hlrs() {
+        let strict = GsmOptions { check_sender: true, ..options() };
+        let request = request(&submit().encode().unwrap());
+        assert_eq!(no_of(&request, &strict).cause, RpCause::UNIDENTIFIED_SUBSCRIBER);
+        let known = Subscribers::default();
+        known.numbered(&imsi(), &AddressBytes::from_slice(b"15550000001"));
+        let submission = read(&request, &strict, &known, WALL).unwrap();
+        assert_eq!(submission.message.source, Address::international("15550000001"));
+        assert_eq!(known.imsi_of(b"15551234567"), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::desk::{Input, Inputs};
 use crate::mt::ConnId;
 use crate::register::Register;
+use capabilities::HlrFailure;
 use gsup::Imsi;
 use gsup::ctrl::Msisdn;
 use model::{Message, MessageId};
@@ -60,6 +61,19 @@ impl Whereabouts {
             let _ = answer.await;
             if let Some(desk) = desk.upgrade() {
                 let _ = desk.send((DESK, vec![Input::Asked(id)]));
+            }
+        });
+        Ok(())
+    }
+
+    /// Has the HLR tell where the sender of an MO is; [`Input::Sender`] follows. Gives it back when there is nobody to ask.
+    pub(crate) fn ask_of_sender(&self, conn: ConnId, request: gsup::Message) -> Result<(), gsup::Message> {
+        let Some(answer) = self.register.ask(request.imsi.into()) else { return Err(request) };
+        let desk = self.desk.clone();
+        tokio::spawn(async move {
+            let answer = answer.await.unwrap_or(Err(HlrFailure::Unreachable));
+            if let Some(desk) = desk.upgrade() {
+                let _ = desk.send((conn, vec![Input::Sender(request, answer)]));
             }
         });
         Ok(())
