@@ -8,7 +8,7 @@ use behaviour_tests::load::gsm::{
 };
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
 use behaviour_tests::osmocom::Submit;
-use behaviour_tests::{PATIENCE, Stage, shipped, until};
+use behaviour_tests::{PATIENCE, Stage, shipped, steps, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -259,6 +259,11 @@ fn a_message_that_its_phone_refuses_for_good_holds_up_no_other() -> Result<()> {
     network.submit(5, 1)?;
     msc.wait_for_taken(4, PATIENCE)?;
     until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
+    let found = network.appliance()?.get("/v1/messages?state=deferred")?;
+    let id = found["messages"][0]["id"].as_str().context("no id")?;
+    let trace = network.appliance()?.get(&format!("/v1/messages/{id}"))?;
+    let cause = "refused by the peer: handset: semantically incorrect message (95)";
+    ensure!(steps(&trace).contains(&cause), "{trace:#}");
     network.kill()?;
     until("the MSC to be back", || Ok(network.count("/attached")? >= 1))?;
     // It waits for hours, and still by itself.

@@ -27,4 +27,5 @@ mod whereabouts;
 
 pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};
+pub use outcome::refusal_words;
 pub use state::{ConnectionState, GsmState};

@@ -114,6 +114,12 @@ impl Network {
         Ok(())
     }
 
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
     /// Where MSCs connect to, once it is known.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
