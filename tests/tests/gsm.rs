@@ -7,7 +7,8 @@ use behaviour_tests::load::gsm::{
     Answers, Cause, HlrOptions, MoAnswer, MscOptions, Phone, StandInHlr, StandInMsc, Subscribers,
 };
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
-use behaviour_tests::{PATIENCE, Stage, shipped, until};
+use behaviour_tests::osmocom::Submit;
+use behaviour_tests::{PATIENCE, Stage, shipped, steps, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -251,6 +252,30 @@ fn a_full_phone_gets_its_messages_within_a_second_of_saying_that_it_has_room() -
 }
 
 #[test]
+fn a_message_that_its_phone_refuses_for_good_holds_up_no_other() -> Result<()> {
+    let mut network = Network::start(1, "")?;
+    // "Semantically incorrect", without a report: as OsmoMSC before 1.13 passes it on.
+    let msc = network.msc("MSC-1", 1, Answers::Refuse(vec![Cause::Phone(95)]))?;
+    network.submit(5, 1)?;
+    msc.wait_for_taken(4, PATIENCE)?;
+    until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
+    let found = network.appliance()?.get("/v1/messages?state=deferred")?;
+    let id = found["messages"][0]["id"].as_str().context("no id")?;
+    let trace = network.appliance()?.get(&format!("/v1/messages/{id}"))?;
+    let cause = "refused by the peer: handset: semantically incorrect message (95)";
+    ensure!(steps(&trace).contains(&cause), "{trace:#}");
+    network.kill()?;
+    until("the MSC to be back", || Ok(network.count("/attached")? >= 1))?;
+    // It waits for hours, and still by itself.
+    msc.behave(Answers::Take, Duration::ZERO);
+    network.submit(5, 1)?;
+    msc.wait_for_taken(9, PATIENCE)?;
+    until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
+    assert_eq!(network.queue("parked")?, 0);
+    Ok(())
+}
+
+#[test]
 fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<()> {
     let network = Network::start(3, "")?;
     let msc = network.msc("MSC-1", 3, Answers::Refuse(vec![Cause::Network(17)]))?;
@@ -261,10 +286,40 @@ fn an_absent_phone_holds_up_nobody_and_is_tried_when_it_is_located() -> Result<(
     msc.wait_for_taken(10, PATIENCE)?;
     assert_eq!((network.queue("deferred")?, network.queue("queued")?), (2, 18));
     msc.locate(0);
-    msc.locate(2);
+    msc.wait_for_taken(20, PATIENCE)?;
+    // Whoever sends a message is there.
+    let number = Subscribers::new(3, PREFIX).msisdn(2);
+    let sender = Phone { subscriber: 2, ..phone(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "here I am", PATIENCE), MoAnswer::Taken);
     msc.wait_for_taken(30, PATIENCE)?;
     assert_eq!(network.settle(&[&msc])?, 0);
     assert_eq!(msc.report().out_of_order(), 0);
+    Ok(())
+}
+
+#[test]
+fn two_mscs_of_one_name_keep_their_own_subscribers() -> Result<()> {
+    let network = Network::start(3, "")?;
+    let older = network.msc("MSC-1", 2, Answers::Take)?;
+    let newer = StandInMsc::start(MscOptions { range: 2..3, keep: true, ..network.plain("MSC-1") })?;
+    newer.wait_for_located(1, PATIENCE)?;
+    until("both to be seen", || Ok(network.count("/attached")? == 3))?;
+    let networks = network.appliance()?.get("/v1/gsm")?;
+    let error = networks[0]["last_error"].to_string();
+    ensure!(error.contains("another MSC is connected under this name"), "{error}");
+    network.submit(9, 3)?;
+    older.wait_for_taken(6, PATIENCE)?;
+    newer.wait_for_taken(3, PATIENCE)?;
+    assert_eq!(network.settle(&[&older, &newer])?, 0);
+    // When the older one is gone, its subscribers are sought under the name.
+    drop(older);
+    until("the older one to be gone", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["connections"].as_array().is_some_and(|all| all.len() == 1))
+    })?;
+    network.submit(3, 3)?;
+    newer.wait_for_taken(6, PATIENCE)?;
+    assert_eq!(network.settle(&[&newer])?, 0);
     Ok(())
 }
 
@@ -372,17 +427,70 @@ fn a_phones_message_is_taken_once_and_outlives_a_kill() -> Result<()> {
     assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
     assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "its answer was lost on the air");
     assert_eq!(network.count("/mo/repeated")?, 1);
+    // TP-RD set, as Android does it: a repetition is no new message, whether TP-RD was set before or not.
+    let wary = |msc: &StandInMsc, reference, text: &str| {
+        let tpdu = Submit { reject_duplicates: true, ..Submit::new(reference, "4915112345", text) }.octets();
+        msc.submit_tpdu(&phone(&number, reference, false), &tpdu, PATIENCE)
+    };
+    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Refused(Some(21)), "a duplicate that is not wanted");
+    assert_eq!(wary(&msc, 9, "wary"), MoAnswer::Taken, "TP-RD in a first message");
     network.kill()?;
     until("the MSC to be back", || Ok(network.count("/attached")? >= 2))?;
-    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "a repetition is known after a crash");
+    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Taken, "a repetition is known after a crash");
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
     assert_eq!(send(&msc, 2, "4915112345", "another"), MoAnswer::Taken);
     assert_eq!(send(&msc, 3, "8613800000000", "nowhere"), MoAnswer::Taken, "everything else is at home");
     let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
-    esme.wait_for_delivered(2, PATIENCE)?;
-    assert_eq!(esme.delivered, ["hello", "another"]);
+    esme.wait_for_delivered(3, PATIENCE)?;
+    assert_eq!(esme.delivered, ["hello", "wary", "another"]);
     let (status, _) = network.appliance.take().context("no appliance")?.stop()?;
     assert!(status.success());
     drop(network.stage);
+    Ok(())
+}
+
+#[test]
+fn a_sender_is_where_it_was_located_and_nobody_else() -> Result<()> {
+    for check in [true, false] {
+        let more = if check { "" } else { "check-sender = false" };
+        let network = Network::start(4, more)?;
+        let (first, second) = (network.msc("MSC-1", 2, Answers::Take)?, network.plain("MSC-2"));
+        let second = StandInMsc::start(MscOptions { range: 2..3, keep: true, ..second })?;
+        second.wait_for_located(1, PATIENCE)?;
+        let numbers = Subscribers::new(4, PREFIX);
+        let send = |msc: &StandInMsc, subscriber, reference, text: &str| {
+            let number = numbers.msisdn(subscriber);
+            let sender = Phone { subscriber, ..phone(&number, reference, false) };
+            msc.submit(&sender, "4915112345", text, PATIENCE)
+        };
+        assert_eq!(send(&first, 0, 1, "mine"), MoAnswer::Taken);
+        // Attached elsewhere; attached nowhere; in no HLR.
+        let expected = if check { MoAnswer::Refused(Some(28)) } else { MoAnswer::Taken };
+        for (subscriber, text) in [(1, "attached elsewhere"), (3, "attached nowhere"), (77, "nobody")] {
+            assert_eq!(send(&second, subscriber, 2, text), expected, "{text}");
+        }
+        let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
+        if check {
+            for subscriber in 0..2 {
+                let submitted = esme.submit_to(subscriber, 110_000 + subscriber)?;
+                submitted.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+            }
+            first.wait_for_taken(2, PATIENCE)?;
+            assert!(second.report().arrivals.is_empty(), "who says so is not who is there");
+            // It moves, and with it its right to send.
+            second.locate(1);
+            second.wait_for_located(2, PATIENCE)?;
+            assert_eq!(send(&second, 1, 3, "moved"), MoAnswer::Taken);
+            assert_eq!(send(&first, 1, 4, "left"), expected);
+        }
+        let wanted: &[&str] = if check {
+            &["mine", "moved"]
+        } else {
+            &["mine", "attached elsewhere", "attached nowhere", "nobody"]
+        };
+        esme.wait_for_delivered(wanted.len(), PATIENCE)?;
+        assert_eq!(esme.delivered, wanted);
+    }
     Ok(())
 }
 
@@ -433,6 +541,21 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     other.ready(10);
     other.wait_for_taken(1, PATIENCE)?;
     until("its answer", || Ok(network.count("/mt/delivered")? == 2_001))?;
+    // One who is absent and sends a message is there.
+    other.behave(Answers::Refuse(vec![Cause::Network(17); 2]), Duration::ZERO);
+    esme.submit_to(10, 110_001)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    until("an absent phone", || Ok(network.queue("deferred")? == 1))?;
+    other.behave(Answers::Take, Duration::ZERO);
+    let number = Subscribers::new(11, PREFIX).msisdn(10);
+    let sender = Phone { subscriber: 10, ..phone(&number, 1, false) };
+    assert_eq!(other.submit(&sender, "4915112345", "here I am", PATIENCE), MoAnswer::Taken);
+    other.wait_for_taken(2, PATIENCE)?;
+    // One who was never there is asked about until the HLR knows where.
+    esme.submit_to(12, 110_002)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    until("a phone that was never on", || Ok(network.queue("deferred")? == 1))?;
+    other.locate(12);
+    other.wait_for_taken(3, PATIENCE)?;
+    until("its answer", || Ok(network.count("/mt/delivered")? == 2_003))?;
     // Its HLR goes and comes back.
     network.hlr.die();
     network.hlr.come_back()?;

@@ -283,7 +283,37 @@ fn a_long_text_comes_in_its_parts_in_order_with_a_simulated_radio_side() -> Resu
         ["5", part, more[0], more[1]]
     });
     assert_eq!(seen, wanted);
+
+    // An ESME that makes the parts itself, by optional parameters; and one message for an application, on the display.
+    let mut send = |text: &str, fields: &[(&str, u32)]| -> Result<Vec<u8>> {
+        let mut submit = json!({
+            "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
+            "dest_addr_ton": 1, "dest_addr_npi": 1, "short_message": { "hex": hex(text.as_bytes()) } });
+        for (name, value) in fields {
+            submit[*name] = json!(value);
+        }
+        shop.tell(&json!({ "submit": submit }))?;
+        let answer = shop.expect("answer")?;
+        assert_eq!(answer["status"], 0, "{answer}");
+        Ok(anna.next_mt()?.tpdu)
+    };
+    for (part, text) in [(1, "first half, "), (2, "second half")] {
+        let sar = [("sar_msg_ref_num", 0x109), ("sar_total_segments", 2), ("sar_segment_seqnum", part)];
+        let tpdu = send(text, &sar)?;
+        assert_eq!((text_of(&tpdu)?.as_str(), header_of(&tpdu)), (text, vec![0, 3, 9, 2, part as u8]));
+    }
+    let ports = [("source_port", 9200), ("dest_port", 2948), ("dest_addr_subunit", 1)];
+    let tpdu = send("to an application", &ports)?;
+    assert_eq!(header_of(&tpdu), [5, 4, 0x0b, 0x84, 0x23, 0xf0]);
+    assert_eq!(tpdu[4 + usize::from(tpdu[1]).div_ceil(2)], 0x10, "message class 0");
     scene.judge()
+}
+
+/// The user data header of an SMS-DELIVER, without its length.
+fn header_of(tpdu: &[u8]) -> Vec<u8> {
+    // First octet, count and type of the originator and its digits, TP-PID, TP-DCS, 7 octets of TP-SCTS, TP-UDL.
+    let data = &tpdu[3 + usize::from(tpdu[1]).div_ceil(2) + 10..];
+    data[1..1 + usize::from(data[0])].to_vec()
 }
 
 fn hex(octets: &[u8]) -> String {
@@ -453,6 +483,12 @@ fn after_a_kill_a_subscriber_is_found_at_the_right_exchange_with_a_simulated_rad
     let id = submit(&mut shop, ANNA, "still there?")?;
     assert_eq!(texts(&anna, 1)?, ["still there?"]);
     delivered(&mut shop, &id)?;
+    // Nor has it seen her there: the register tells, by IMSI.
+    scene.kill_the_appliance()?;
+    scene.hlr.wait_until_connected("MSC-2")?;
+    let mut shop = scene.shop()?;
+    assert_eq!(anna.submit(CENTRE, &Submit::new(1, SHOP, "still here").octets())?, RpAnswer::Ok);
+    assert_eq!(shop.expect_such("deliver", |deliver| deliver["text"] == "still here")?["source"], ANNA.1);
     scene.judge()
 }
 
@@ -553,6 +589,28 @@ fn an_unknown_number_fails_and_one_that_was_given_to_somebody_else_does_not_with
     let phone = scene.phone(new)?;
     submit(&mut shop, ANNA, "the new one")?;
     assert_eq!(texts(&phone, 1)?, ["the new one"]);
+    // And another one, while messages wait behind the full phone of the old one.
+    phone.when_it_rings(Answer::Refused(22));
+    let first = submit(&mut shop, ANNA, "first")?;
+    phone.next_mt()?;
+    waits_for_hours(&scene, &first)?;
+    let ids = [first, submit(&mut shop, ANNA, "second")?];
+    scene.hlr.remove(new.0)?;
+    let newer = ("001010000000004", ANNA.1);
+    scene.hlr.subscriber(newer.0, newer.1)?;
+    let phone = scene.phone(newer)?;
+    assert_eq!(texts(&phone, 2)?, ["first", "second"]);
+    for id in &ids {
+        delivered(&mut shop, id)?;
+    }
+    // A subscriber of yesterday's unknown number: its data pass by, and its first message arrives. (Bert's says that we have
+    // seen them.)
+    let clara = ("001010000000005", "16195550199");
+    scene.hlr.subscriber(clara.0, clara.1)?;
+    let (clara_phone, bert) = (scene.phone(clara)?, scene.phone(BERT)?);
+    assert_eq!(bert.submit(CENTRE, &Submit::new(1, SHOP, "hello").octets())?, RpAnswer::Ok);
+    submit(&mut shop, clara, "welcome")?;
+    assert_eq!(texts(&clara_phone, 1)?, ["welcome"]);
     scene.judge()
 }
 

@@ -89,7 +89,7 @@ fn what_the_peer_answers_leads_to_what_the_shipped_document_says() -> Result<()>
     house.north.behave(refusing(TEMPORARY));
     let id = house.submit()?;
     let trace = house.trace(&id, |trace| trace["state"] == "deferred")?;
-    assert_eq!(times(&trace, "refused by the peer: 0x8"), 1, "{trace:#}");
+    assert_eq!(times(&trace, "refused by the peer: 0x08 RSYSERR"), 1, "{trace:#}");
     assert_eq!(times(&trace, &decided("temporary: attempt 1, again in 30 s")), 1, "{trace:#}");
     let refused = trace["steps"].as_array().into_iter().flatten().rev().find_map(|step| step["at"].as_u64());
     let due = steps(&trace).last().and_then(|step| step.strip_prefix("deferred until "));
@@ -109,7 +109,7 @@ fn what_the_peer_answers_leads_to_what_the_shipped_document_says() -> Result<()>
     let id = house.submit()?;
     let trace = house.trace(&id, |trace| trace["finished"] == true)?;
     assert_eq!(times(&trace, &decided("permanent: and no leg is left")), 1, "{trace:#}");
-    assert_eq!(steps(&trace).last(), Some(&"ended: failed, error 11"), "{trace:#}");
+    assert_eq!(steps(&trace).last(), Some(&"ended: failed, error 11: 0x0B RINVDSTADR"), "{trace:#}");
 
     // Too fast: again from its place, as soon as the peer is no longer left alone.
     house.north.behave(refusing(THROTTLED));
@@ -162,7 +162,7 @@ fn a_policy_that_traps_leaves_the_decision_to_the_schedule_and_goes_back_by_itse
         (&json!("relayed"), 0, 1),
         "{trace:#}"
     );
-    assert_eq!(times(&trace, "refused by the peer: 0x8"), 3, "{trace:#}");
+    assert_eq!(times(&trace, "refused by the peer: 0x08 RSYSERR"), 3, "{trace:#}");
     let counts = &house.policy()?["counts"][0];
     assert_eq!((&counts["version"], &counts["faults"]["trap"]), (&json!(bad), &json!(3)), "{counts}");
 

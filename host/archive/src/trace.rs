@@ -181,6 +181,9 @@ enum What {
     AskedAnew {
         imsi: String,
     },
+    OthersFirst {
+        until: Timestamp,
+    },
     AwaitingAlert {
         until: Timestamp,
     },
@@ -338,6 +341,7 @@ fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
         StepKind::Resolved { peer, cached } => What::Resolved { peer: name(*peer), cached: *cached },
         StepKind::UnknownSubscriber { cached } => What::UnknownSubscriber { cached: *cached },
         StepKind::AskedAnew { imsi } => What::AskedAnew { imsi: storable(&imsi.0) },
+        StepKind::OthersFirst { until } => What::OthersFirst { until: *until },
         StepKind::AwaitingAlert { until } => What::AwaitingAlert { until: *until },
         StepKind::SenderTaken { pool, number } => {
             What::SenderTaken { pool: pool.to_string(), number: number.to_string() }

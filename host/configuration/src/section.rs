@@ -260,6 +260,11 @@ impl<'a> Section<'a> {
         self.find(key).is_some_and(Value::is_string)
     }
 
+    /// Whether a key has a list.
+    pub fn is_list(&self, key: &'static str) -> bool {
+        self.find(key).is_some_and(Value::is_array)
+    }
+
     /// Whether a key is there.
     pub fn has(&self, key: &'static str) -> bool {
         self.find(key).is_some()

@@ -289,6 +289,25 @@ impl Engine {
         self.wake_all(now, ids, out);
     }
 
+    /// A number was seen to be this subscriber's, and perhaps another's before. What is remembered of it otherwise is
+    /// forgotten; what waits for another subscriber under it is tried, and its peer then says that the number has moved.
+    pub(crate) fn numbered(
+        &mut self,
+        now: Now,
+        msisdn: &AddressBytes,
+        imsi: &Imsi,
+        before: Option<Imsi>,
+        out: &mut Output,
+    ) {
+        let number = crate::resolving::without_plus(msisdn);
+        let remembered = self.resolving.learn(&number, imsi);
+        let mut ids = self.deciding.of_number_and_not(&number, imsi);
+        for other in [remembered, before].into_iter().flatten().filter(|other| other != imsi) {
+            self.heard_at_turns(Name::Imsi(&other.0), &mut ids);
+        }
+        self.wake_all(now, ids, out);
+    }
+
     fn heard_at_turns(&mut self, name: Name<'_>, ids: &mut Vec<MessageId>) {
         if self.turns.is_empty() {
             return;

@@ -68,6 +68,15 @@ impl Deciding {
         self.by_number.get(number).into_iter().flatten().copied().collect()
     }
 
+    /// All under a number that wait for another subscriber than this one, oldest first.
+    pub(crate) fn of_number_and_not(&self, number: &AddressBytes, imsi: &Imsi) -> Vec<MessageId> {
+        let other = |id: &MessageId| {
+            let named = self.names.get(id).and_then(|(_, named)| named.as_ref());
+            named.is_some_and(|named| named != imsi)
+        };
+        self.by_number.get(number).into_iter().flatten().copied().filter(other).collect()
+    }
+
     /// The same by IMSI.
     pub(crate) fn heard_of_imsi(&self, imsi: &Imsi) -> Vec<MessageId> {
         self.by_imsi.get(imsi).into_iter().flatten().copied().collect()
@@ -147,6 +156,9 @@ impl Engine {
         self.mark(peer.0);
         self.step(now, slot, StepKind::Decided { hook: Hook::DeliveryPolicy, by, note });
         match step {
+            NextStep::RetryAfter(after) | NextStep::AwaitAlert(after) if class == ErrorClass::ThisMessage => {
+                self.let_others_go_first(now, slot, after, out);
+            }
             NextStep::RetryAfter(after) => {
                 let many = self.slab[slot].attempts >= MANY_ATTEMPTS;
                 let after = if many { after.max(BREATH) } else { after };

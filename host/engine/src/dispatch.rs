@@ -336,6 +336,7 @@ fn ticket(steps: &[Step], own: Ticket) -> Ticket {
                 repeats = false;
             }
             StepKind::Deferred { .. }
+            | StepKind::OthersFirst { .. }
             | StepKind::AwaitingAlert { .. }
             | StepKind::Decided { .. }
             | StepKind::Asked

@@ -228,6 +228,7 @@ impl Engine {
             Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
             Event::Alert { msisdn } => self.alert(now, &msisdn, out),
             Event::Reachable { imsi } => self.reachable(now, &imsi, out),
+            Event::Numbered { msisdn, imsi, before } => self.numbered(now, &msisdn, &imsi, before, out),
             Event::Pool { pool, request, by, reply } => {
                 let by = (&by, self.settings.pools);
                 let answer = self.pools.request(now, &pool, request, by, &mut out.batch.pools);

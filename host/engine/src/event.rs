@@ -183,6 +183,16 @@ pub enum Event {
         /// The subscriber.
         imsi: Imsi,
     },
+    /// A number was seen to be this subscriber's: other answers about it hold no longer, and what waits for its subscriber of
+    /// before is tried at once.
+    Numbered {
+        /// The number; a leading plus sign makes no difference.
+        msisdn: AddressBytes,
+        /// Whose it is.
+        imsi: Imsi,
+        /// Whose it was, where that is known.
+        before: Option<Imsi>,
+    },
     /// Which plugins are bound from now on. Messages that wait for a resolver that is no longer there fail on that leg.
     Hooks {
         /// A resolver.

@@ -12,6 +12,9 @@ use model::{
 };
 use std::time::Duration;
 
+/// How often a handset may refuse one message, and nothing but it, on one leg before the leg has failed.
+const REFUSALS: usize = 3;
+
 impl Engine {
     pub(crate) fn outcome(
         &mut self,
@@ -163,9 +166,11 @@ impl Engine {
 
     fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
         let class = match class {
-            ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, out) => return,
+            ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, false, out) => return,
+            ErrorClass::NumberMoved if self.ask_anew(now, slot, true, out) => return,
             // Nobody knows better: that is the end of it on this leg.
-            ErrorClass::UnknownSubscriber => ErrorClass::Permanent,
+            ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => ErrorClass::Permanent,
+            ErrorClass::ThisMessage if self.was_refused_often(slot) => ErrorClass::Permanent,
             class => class,
         };
         // The peer's pause begins at once: nothing overtakes the message while the policy is asked about it.
@@ -182,11 +187,20 @@ impl Engine {
         match class {
             ErrorClass::Throttled | ErrorClass::QueueFull => self.put_back(now, slot, out),
             ErrorClass::Temporary => self.try_later(now, slot, code, false, out),
+            ErrorClass::ThisMessage if self.has_had_all_attempts(slot) => {
+                self.leg_failed(now, slot, code, out);
+            }
+            ErrorClass::ThisMessage => {
+                let wait = self.built_in_wait(slot);
+                self.let_others_go_first(now, slot, wait, out);
+            }
             ErrorClass::Absent | ErrorClass::MemoryFull => {
                 let serial = self.peer_of(slot).settings.serial;
                 self.try_later(now, slot, code, serial, out);
             }
-            ErrorClass::Permanent | ErrorClass::UnknownSubscriber => self.leg_failed(now, slot, code, out),
+            ErrorClass::Permanent | ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => {
+                self.leg_failed(now, slot, code, out);
+            }
         }
     }
 
@@ -199,9 +213,7 @@ impl Engine {
     /// The built-in schedule: a step by the number of attempts, up to the end of validity. Where an alert is hoped for, it
     /// ends the wait.
     fn try_later(&mut self, now: Now, slot: Slot, code: u32, alert: bool, out: &mut Output) {
-        let entry = &self.slab[slot];
-        let settings = &self.peers[entry.peer.0 as usize].settings;
-        if settings.max_attempts != 0 && entry.attempts >= settings.max_attempts {
+        if self.has_had_all_attempts(slot) {
             self.leg_failed(now, slot, code, out);
             return;
         }
@@ -214,6 +226,11 @@ impl Engine {
             self.index_alert(slot, &message);
         }
         self.try_again(now, slot, until, out);
+    }
+
+    fn has_had_all_attempts(&self, slot: Slot) -> bool {
+        let most = self.peers[self.slab[slot].peer.0 as usize].settings.max_attempts;
+        most != 0 && self.slab[slot].attempts >= most
     }
 
     /// The step of the built-in schedule for the attempts so far.
@@ -237,6 +254,32 @@ impl Engine {
             until = until.min(now.mono + BREATH);
         }
         self.park(slot);
+        self.wait_until(now, slot, until, out);
+    }
+
+    /// Another attempt on this leg after a refusal that says nothing about the subscriber: the message gives up the
+    /// subscriber's turn until then.
+    pub(crate) fn let_others_go_first(&mut self, now: Now, slot: Slot, wait: Duration, out: &mut Output) {
+        let until = (now.mono + wait.max(BREATH)).min(self.slab[slot].expires);
+        self.step(now, slot, StepKind::OthersFirst { until: now.wall_of(until) });
+        self.end_turn(slot);
+        self.wait_until(now, slot, until, out);
+    }
+
+    /// Whether the handset has refused this message, and nothing but it, so often on this leg that the present refusal is
+    /// the last.
+    fn was_refused_often(&self, slot: Slot) -> bool {
+        let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
+        let of_leg = steps.iter().rev().take_while(|step| {
+            !matches!(
+                step.kind,
+                StepKind::NextLeg { .. } | StepKind::Rerouted { .. } | StepKind::AskedAnew { .. }
+            )
+        });
+        of_leg.filter(|step| matches!(step.kind, StepKind::OthersFirst { .. })).count() + 1 >= REFUSALS
+    }
+
+    fn wait_until(&mut self, now: Now, slot: Slot, until: Moment, out: &mut Output) {
         self.defer(slot, until);
         self.record(now, slot, out);
         if self.cached > self.settings.body_cache {

@@ -54,12 +54,13 @@ impl Engine {
                     let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
                     let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
                     let scheduled = message.scheduled.is_some_and(|at| at > now.wall);
-                    if last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }))
-                        && !scheduled
-                    {
+                    let is = |kind: fn(&StepKind) -> bool| last.is_some_and(|step| kind(&step.kind));
+                    let awaits_alert = is(|kind| matches!(kind, StepKind::AwaitingAlert { .. }));
+                    let others_first = is(|kind| matches!(kind, StepKind::OthersFirst { .. }));
+                    if awaits_alert && !scheduled {
                         self.index_alert(slot, &message);
                     }
-                    if self.slab[slot].attempts > 0 && !scheduled {
+                    if self.slab[slot].attempts > 0 && !scheduled && !others_first {
                         self.park(slot);
                     }
                     self.defer(slot, now.moment_of(until));

@@ -168,6 +168,12 @@ impl Resolving {
         self.known.forget_answer(number, imsi);
     }
 
+    /// A number is this subscriber's: another answer that is remembered of it holds no longer. Gives back the subscriber
+    /// that it named.
+    pub(crate) fn learn(&mut self, number: &AddressBytes, imsi: &Imsi) -> Option<Imsi> {
+        self.known.learn(number, imsi)
+    }
+
     /// When a number is asked about again, if it waits for that; and who wanted time.
     pub(crate) fn delay(&self, number: &AddressBytes) -> (Option<Moment>, Option<&Answer>) {
         self.numbers.get(number).map_or((None, None), |waiting| (waiting.again, waiting.said.as_deref()))

@@ -15,16 +15,17 @@ const FRESH: Duration = Duration::from_secs(60);
 const MOST_TIMES: usize = 3;
 
 impl Engine {
-    /// The peer does not know the subscriber of a message's leg. What was remembered of the number is forgotten; says whether
-    /// the number is asked about once more, and the message then tried with the answer.
-    pub(crate) fn ask_anew(&mut self, now: Now, slot: Slot, out: &mut Output) -> bool {
+    /// The peer does not know the subscriber of a message's leg, or has seen the number to be another's (`moved`). What was
+    /// remembered of the number is forgotten; says whether the number is asked about once more, and the message then tried
+    /// with the answer.
+    pub(crate) fn ask_anew(&mut self, now: Now, slot: Slot, moved: bool, out: &mut Output) -> bool {
         let (Some(message), leg) = (self.slab[slot].message.clone(), self.slab[slot].leg) else {
             return false;
         };
         let Some(imsi) = imsi_on_leg(&message, leg).cloned() else { return false };
         self.resolving.forget_answer(&number_on_leg(&message, leg), &imsi);
         let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
-        if !self.settings.resolver || !worth_asking(steps, &imsi) {
+        if !self.settings.resolver || !worth_asking(steps, &imsi, moved) {
             return false;
         }
         let mut message = Message::clone(&message);
@@ -42,12 +43,12 @@ impl Engine {
     }
 }
 
-/// Whether the answer under which a message was refused can have been an old one.
-fn worth_asking(steps: &[Step], imsi: &Imsi) -> bool {
+/// Whether the answer under which a message was refused can have been an old one; `moved`: it is known to be.
+fn worth_asking(steps: &[Step], imsi: &Imsi, moved: bool) -> bool {
     let mut times = 0;
     let mut attempts = 0;
     let mut left_at = None;
-    let mut worth = None;
+    let mut worth = moved.then_some(true);
     for step in steps.iter().rev() {
         match &step.kind {
             StepKind::AskedAnew { imsi: before } => {
@@ -81,11 +82,15 @@ mod tests {
     }
 
     fn asks(steps: &[(u64, StepKind)], digits: &str) -> bool {
+        asks_of(steps, digits, false)
+    }
+
+    fn asks_of(steps: &[(u64, StepKind)], digits: &str, moved: bool) -> bool {
         let steps: Vec<Step> = steps
             .iter()
             .map(|(second, kind)| Step { at: Timestamp(second * 1000), kind: kind.clone() })
             .collect();
-        worth_asking(&steps, &imsi(digits))
+        worth_asking(&steps, &imsi(digits), moved)
     }
 
     #[test]
@@ -94,7 +99,11 @@ mod tests {
         let submitted = |attempt| StepKind::Submitted { peer: PeerId(1), attempt };
         let refused = StepKind::Refused { code: 2 };
         assert!(asks(&[(0, resolved(true)), (0, submitted(1)), (1, refused.clone())], "1"));
-        assert!(!asks(&[(0, resolved(false)), (60, submitted(1)), (61, refused.clone())], "1"));
+        let new = [(0, resolved(false)), (60, submitted(1)), (61, refused.clone())];
+        assert!(!asks(&new, "1"));
+        assert!(asks_of(&new, "1", true), "the number is known to have moved");
+        let again = [&[(0, StepKind::AskedAnew { imsi: imsi("1") })], &new[..]].concat();
+        assert!(!asks_of(&again, "1", true), "and to have come back");
         assert!(asks(&[(0, resolved(false)), (61, submitted(1)), (62, refused.clone())], "1"), "it has aged");
         let second = [(0, resolved(false)), (1, submitted(1)), (2, refused.clone()), (9, submitted(2))];
         assert!(asks(&second, "1"), "it has served an attempt before");

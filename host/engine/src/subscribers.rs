@@ -94,6 +94,14 @@ impl Subscribers {
         }
     }
 
+    /// A number is this subscriber's: another answer about it is forgotten. Gives back the subscriber that it named.
+    pub(crate) fn learn(&mut self, number: &AddressBytes, imsi: &Imsi) -> Option<Imsi> {
+        let named = |known: &Remembered| known.answer.subscriber.as_ref().map(|(named, _)| named.clone());
+        let other = |known: &Remembered| known.number == *number && named(known).as_ref() != Some(imsi);
+        let found = self.table.find_entry(hash(self.seed, number), other).ok()?;
+        named(&found.remove().0)
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.seed);
     }
@@ -136,6 +144,22 @@ mod tests {
         assert!(known.get(&number(2), Moment(250)).is_some());
         known.forget(Moment(300));
         assert_eq!((known.len(), known.ends.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_learnt_of_a_number_ends_every_other_answer() {
+        let mut known = Subscribers::new(1);
+        let imsi = |digits: &[u8]| Imsi(AddressBytes::from_slice(digits));
+        let found = Answer { subscriber: Some((imsi(b"1"), None)), by: answer().by.clone(), note: None };
+        known.insert(number(1), Moment(100), answer(), 10);
+        known.insert(number(2), Moment(100), Arc::new(found), 10);
+        assert_eq!(known.learn(&number(1), &imsi(b"1")), None, "it was nobody's");
+        assert_eq!(known.learn(&number(2), &imsi(b"1")), None, "as remembered");
+        assert_eq!((known.len(), known.get(&number(1), Moment(1)).is_some()), (1, false));
+        assert_eq!(known.learn(&number(2), &imsi(b"2")), Some(imsi(b"1")));
+        assert_eq!(known.len(), 0);
+        known.forget(Moment(100));
+        assert_eq!(known.ends.len(), 0);
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! One task. It is up for the engine while any connection is; what the engine hands over it writes to the MSC that serves
 //! the subscriber, and what MSCs bring it hands to the engine, answering only when the engine has.
 
+mod sender;
+
+use crate::absent::Absent;
 use crate::mo::{self, Asked, MoBook};
 use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
 use crate::options::GsmOptions;
+use crate::register::Located;
 use crate::state::{ConnectionState, Counts};
-use crate::subscribers::Subscribers;
+use crate::subscribers::{Numbered, Subscribers};
 use crate::whereabouts::{Held, Place, Whereabouts};
 use crate::{mapping, outcome};
 use doors::{Core, Deliveries, Delivery, Hub, Routing, take_leave};
 use engine::{Answer, Event, QueriedState, ReplyTo};
-use gsup::{Imsi, MessageType, Name, Reporter};
+use gsup::{GmmCause, Imsi, MessageType, Name, Reporter};
 use model::{ErrorClass, Kind, LinkId, Message, MessageId, Outcome, Verdict};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -40,6 +44,10 @@ pub(crate) enum Input {
     Attached(Imsi),
     /// The HLR was asked where the subscriber of this message is.
     Asked(MessageId),
+    /// The HLR was asked where an absent subscriber is.
+    Located(Imsi, Located),
+    /// The HLR was asked where the sender of this MO is.
+    Sender(gsup::Message, Located),
     /// It is closed.
     Gone,
 }
@@ -79,6 +87,8 @@ pub(crate) struct Desk {
     mts: MtBook,
     mos: MoBook,
     whereabouts: Whereabouts,
+    /// Who is asked about, where nothing else tells of their return.
+    absent: Option<Absent>,
     out: FxHashMap<ConnId, Vec<gsup::Message>>,
     events: Vec<Event>,
     leaving: bool,
@@ -101,8 +111,21 @@ const BARRIER: u64 = u64::MAX;
 /// tried once; the handset may ask again.
 const ANSWER: MessageId = MessageId(0);
 
+/// What an admin has to know of two connections with one name.
+const DOUBLE_NAME: &str = "another MSC is connected under this name; give each MSC an `ipa-name` of its own. Each subscriber is \
+                           served where its location update came from";
+
 /// How much is done before its consequences leave.
 const ROUND: usize = 256;
+
+fn imsi_of_model(imsi: Imsi) -> model::Imsi {
+    model::Imsi(model::AddressBytes::from_slice(imsi.as_str().as_bytes()))
+}
+
+fn numbered(learnt: Numbered) -> Event {
+    let Numbered { msisdn, imsi, before } = learnt;
+    Event::Numbered { msisdn, imsi: imsi_of_model(imsi), before: before.map(imsi_of_model) }
+}
 
 fn without_plus(number: &[u8]) -> &[u8] {
     number.strip_prefix(b"+").unwrap_or(number)
@@ -122,9 +145,11 @@ impl Desk {
         hub: Arc<Hub>,
         shared: Arc<Shared>,
         whereabouts: Whereabouts,
+        absent: Option<Absent>,
     ) -> Self {
         Self {
             whereabouts,
+            absent,
             centre: gsup::Number::international(&options.service_centre.text()),
             mts: MtBook::new(options.guard),
             mos: MoBook::new(options.repetition),
@@ -210,7 +235,7 @@ impl Desk {
         self.events.push(Event::LinkUp { link, peer: self.options.peer, window });
         // What came before could not be answered: it is looked at now.
         for (conn, request) in self.mos.take_early() {
-            self.submission(conn, request);
+            self.incoming(conn, request);
         }
     }
 
@@ -236,18 +261,29 @@ impl Desk {
             }
         }
         self.shared.counts.in_flight.store(self.mts.len() as u64, Relaxed);
-        if !self.events.is_empty() {
-            self.core.push(std::mem::take(&mut self.events));
+        let mut events: Vec<Event> = self.shared.subscribers.take_news().into_iter().map(numbered).collect();
+        events.append(&mut self.events);
+        if !events.is_empty() {
+            self.core.push(events);
         }
     }
 
     fn tick(&mut self) {
-        let overdue = self.mts.overdue(Instant::now());
+        let now = Instant::now();
+        if let Some(absent) = &mut self.absent {
+            // Before they are given up: an MSC before 1.14 does not say that paging has failed.
+            for imsi in self.mts.silent(now) {
+                absent.watch(now, imsi, false);
+            }
+            absent.ask(now);
+            self.shared.counts.asked_about.store(absent.len() as u64, Relaxed);
+        }
+        let overdue = self.mts.overdue(now);
         let counts = self.shared.counts.clone();
         let doubts = overdue.iter().filter(|next| matches!(next, Next::Ended(_, Outcome::Unanswered { .. })));
         counts.unanswered.fetch_add(doubts.count() as u64, Relaxed);
         self.follow(overdue);
-        self.mos.tidy(Instant::now());
+        self.mos.tidy(now);
     }
 
     fn end_all(&mut self, conn: Option<ConnId>) {
@@ -297,7 +333,7 @@ impl Desk {
             return self.refuse(message, ErrorClass::Absent, outcome::NOBODY_KNOWN);
         };
         if self.has_moved(message, leg, &imsi) {
-            return self.refuse(message, ErrorClass::UnknownSubscriber, outcome::NUMBER_MOVED);
+            return self.refuse(message, ErrorClass::NumberMoved, outcome::NUMBER_MOVED);
         }
         let conn = match self.place_of(&imsi) {
             Place::At(conn) => conn,
@@ -366,9 +402,12 @@ impl Desk {
             // The HLR knows the way.
             return Place::At(*conn);
         }
-        let Some(msc) = self.shared.subscribers.msc_of(imsi) else { return Place::Unknown };
-        // Of two connections with one name the newer is the one that works.
-        let found = self.conns.iter().rev().find(|(_, conn)| conn.name.as_ref() == Some(&msc));
+        let Some((msc, seen)) = self.shared.subscribers.place_of(imsi) else { return Place::Unknown };
+        if let Some(conn) = seen.filter(|conn| self.conns.contains_key(conn)) {
+            return Place::At(conn);
+        }
+        // Of two that call themselves alike the older one keeps its subscribers until it is gone.
+        let found = self.conns.iter().find(|(_, conn)| conn.name.as_ref() == Some(&msc));
         found.map_or(Place::Away(msc), |(conn, _)| Place::At(*conn))
     }
 
@@ -427,6 +466,11 @@ impl Desk {
                     let state =
                         ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
                     self.shared.connections.lock().insert(conn, state);
+                    if name.is_some() && self.conns.values().any(|other| other.name == name) {
+                        let msc = name.as_deref();
+                        tracing::warn!(network = self.options.name, msc, %remote, "{DOUBLE_NAME}");
+                        self.shared.counts.error(format!("MSC {remote}: {DOUBLE_NAME}"));
+                    }
                     let missed = name.as_deref().map_or(Vec::new(), |name| self.whereabouts.back(name));
                     self.conns.insert(conn, Conn { name, out });
                     for imsi in missed {
@@ -440,6 +484,13 @@ impl Desk {
                         self.send(held, false);
                     }
                 }
+                Input::Located(imsi, answer) => {
+                    let came = |absent: &mut Absent| absent.located(Instant::now(), imsi, answer);
+                    if self.absent.as_mut().is_some_and(came) {
+                        self.reachable(imsi);
+                    }
+                }
+                Input::Sender(request, answer) => self.sender_looked_up(conn, request, answer),
                 Input::Message(message) => self.message(conn, message),
             }
         }
@@ -461,15 +512,17 @@ impl Desk {
     }
 
     /// A subscriber has been heard of by this connection.
-    fn seen_at(&self, conn: ConnId, imsi: &Imsi) {
-        if let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) {
-            self.shared.subscribers.at(imsi, name);
+    fn seen_at(&self, conn_id: ConnId, imsi: &Imsi) {
+        if let Some(name) = self.conns.get(&conn_id).and_then(|conn| conn.name.as_ref()) {
+            self.shared.subscribers.at(imsi, name, Some(conn_id));
         }
     }
 
     fn reachable(&mut self, imsi: Imsi) {
-        let imsi = model::Imsi(model::AddressBytes::from_slice(imsi.as_str().as_bytes()));
-        self.events.push(Event::Reachable { imsi });
+        if let Some(absent) = &mut self.absent {
+            absent.forget(&imsi);
+        }
+        self.events.push(Event::Reachable { imsi: imsi_of_model(imsi) });
     }
 
     fn message(&mut self, conn: ConnId, message: gsup::Message) {
@@ -481,18 +534,12 @@ impl Desk {
             }
             MessageType::MO_FORWARD_SM_REQUEST => {
                 self.shared.counts.mo.fetch_add(1, Relaxed);
-                self.seen_at(conn, &message.imsi);
-                if self.link.is_some() {
-                    self.submission(conn, message);
-                } else {
-                    self.mos.early(conn, message);
-                }
+                self.incoming(conn, message);
             }
             MessageType::READY_FOR_SM_REQUEST => {
                 self.shared.counts.ready_for_sm.fetch_add(1, Relaxed);
-                self.seen_at(conn, &message.imsi);
                 // It has been answered: by the HLR, or by us where we stand before it.
-                self.reachable(message.imsi);
+                self.alerted(conn, message.imsi);
             }
             other => tracing::debug!(network = self.options.name, kind = %other, "not awaited"),
         }
@@ -516,6 +563,17 @@ impl Desk {
         }
         if refused.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
             self.shared.subscribers.forget(&message.imsi);
+        }
+        if let Some(absent) = &mut self.absent {
+            match refused {
+                None => absent.forget(&message.imsi),
+                Some((ErrorClass::Absent, _)) => {
+                    let by_hlr = message.source_name().is_none();
+                    let nowhere = by_hlr && message.cause() == Some(GmmCause::IMPLICITLY_DETACHED);
+                    absent.watch(Instant::now(), message.imsi, nowhere);
+                }
+                Some(_) => {}
+            }
         }
         let said = Said { conn, tag, refused };
         match self.mts.answer(Instant::now(), &message.imsi, said) {

@@ -10,6 +10,7 @@
 //!   asked ([`register`]).
 #![forbid(unsafe_code)]
 
+mod absent;
 mod client;
 mod desk;
 mod mapping;
@@ -26,4 +27,5 @@ mod whereabouts;
 
 pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};
+pub use outcome::refusal_words;
 pub use state::{ConnectionState, GsmState};

@@ -3,6 +3,7 @@
 use crate::options::GsmOptions;
 use bytes::Bytes;
 use model::{Address, Kind, Message, ReceiptState, ReceiptText, Timestamp};
+use tpdu::smpp::{Optional, to_air_with};
 use tpdu::{Deliver, Parameters, Reference, Status, StatusReport, TimeStamp};
 
 /// Under this tag a message from a handset keeps its TP-MR and the address as the handset wrote it, for the status report.
@@ -28,11 +29,11 @@ pub(crate) fn parts(
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
     let reference = Reference::Short(u8::try_from(message.id.0 & 0xFF).unwrap_or(0));
-    let air = match tpdu::smpp::to_air(text.data_coding, text.udhi, &text.octets, reference) {
+    let optional = Optional::read(&message.tlvs);
+    let to_air = |data_coding, udhi| to_air_with(data_coding, udhi, &text.octets, reference, &optional);
+    let air = match to_air(text.data_coding, text.udhi) {
         // Many ESMEs mean Latin-1 by "the default": nothing else has octets over 127.
-        Err(tpdu::Error::NotASeptet { .. }) if text.data_coding == 0 && !text.udhi => {
-            tpdu::smpp::to_air(3, false, &text.octets, reference)?
-        }
+        Err(tpdu::Error::NotASeptet { .. }) if text.data_coding == 0 && !text.udhi => to_air(3, false)?,
         air => air?,
     };
     let last = air.parts.len();
@@ -185,6 +186,18 @@ mod tests {
         let made = delivers(&message(0, b"caf\xE9"), false);
         assert_eq!(made[0].data_coding, 0);
         assert_eq!(made[0].user_data.unpack(tpdu::Alphabet::Gsm7), b"caf\x05");
+    }
+
+    #[test]
+    fn segments_ports_and_subunit_of_smpp_reach_the_handset() {
+        let sar = b"\x02\x0C\0\x02\0\x07\x02\x0E\0\x01\x02\x02\x0F\0\x01\x02";
+        let tlvs = [&sar[..], b"\x02\x0B\0\x02\x0B\x84\0\x05\0\x01\x01"].concat();
+        let made = delivers(&Message { tlvs: tlvs.into(), ..message(0, b"second half") }, false);
+        assert_eq!((made.len(), made[0].data_coding), (1, 0x10));
+        let header = made[0].user_data.header(tpdu::Alphabet::Gsm7).unwrap();
+        let part = header.part_of().unwrap();
+        assert_eq!((part.reference, part.total, part.number), (7, 2, 2));
+        assert_eq!(header.ports(), Some((2948, 0)));
     }
 
     #[test]

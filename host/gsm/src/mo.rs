@@ -120,16 +120,19 @@ pub(crate) fn read(
         FromMs::Command(command) => return Err(Unread::Command(command)),
         FromMs::DeliverReport(_) => return Err(unreadable("a report to nothing")),
     };
-    let source = sender(request, known).ok_or(Unread::Refused(no(
+    let source = sender(request, options, known).ok_or(Unread::Refused(no(
         RpCause::UNIDENTIFIED_SUBSCRIBER,
         FailureCause::NO_SC_SUBSCRIPTION,
         "a subscriber without a number",
     )))?;
-    message(&submit, source, options, wall, digest(&tpdu)).map_err(Unread::Refused)
+    message(&submit, source, options, wall, digest_of(&tpdu)).map_err(Unread::Refused)
 }
 
-/// The sender's number: as its MSC says, or as it was learnt.
-fn sender(request: &gsup::Message, known: &Subscribers) -> Option<AddressBytes> {
+/// The sender's number: as its MSC says, or as it was learnt. Where senders are checked, the MSC's word does not count.
+fn sender(request: &gsup::Message, options: &GsmOptions, known: &Subscribers) -> Option<AddressBytes> {
+    if options.check_sender {
+        return known.msisdn_of(&request.imsi);
+    }
     let said = request.origin().ok().flatten();
     let digits = said.as_ref().and_then(RpAddress::number).map(|number| number.digits.as_bytes());
     match digits.filter(|digits| !digits.is_empty()) {
@@ -210,11 +213,23 @@ fn message(
     })
 }
 
+/// TP-RD in the first octet of an SMS-SUBMIT (3GPP TS 23.040 §9.2.3.25).
+const REJECT_DUPLICATES: u8 = 0x04;
+
+/// The digest of an SMS-SUBMIT by which a repetition is known. TP-RD is left out: handsets set it in a repetition whose
+/// first transmission did not have it.
+fn digest_of(tpdu: &[u8]) -> u64 {
+    match tpdu.split_first() {
+        Some((first, rest)) => {
+            digest(std::iter::once(first & !REJECT_DUPLICATES).chain(rest.iter().copied()))
+        }
+        None => digest(std::iter::empty()),
+    }
+}
+
 /// FNV-1a: it must be the same after a restart, and a colliding message could only harm its own sender.
-fn digest(octets: &[u8]) -> u64 {
-    octets
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01B3))
+fn digest(octets: impl Iterator<Item = u8>) -> u64 {
+    octets.fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
 }
 
 /// The no to a handset, with a report that says more than the relay layer's cause. (A yes needs none: it could only tell the
@@ -316,6 +331,18 @@ pub(crate) mod tests {
         known.numbered(&imsi(), &AddressBytes::from_slice(b"15550000001"));
         let submission = read(&bare, &options(), &known, WALL).unwrap();
         assert_eq!(submission.message.source, Address::international("15550000001"));
+    }
+
+    #[test]
+    fn where_senders_are_checked_their_number_is_the_hlrs() {
+        let strict = GsmOptions { check_sender: true, ..options() };
+        let request = request(&submit().encode().unwrap());
+        assert_eq!(no_of(&request, &strict).cause, RpCause::UNIDENTIFIED_SUBSCRIBER);
+        let known = Subscribers::default();
+        known.numbered(&imsi(), &AddressBytes::from_slice(b"15550000001"));
+        let submission = read(&request, &strict, &known, WALL).unwrap();
+        assert_eq!(submission.message.source, Address::international("15550000001"));
+        assert_eq!(known.imsi_of(b"15551234567"), None);
     }
 
     #[test]

@@ -256,6 +256,12 @@ impl MtBook {
         }
     }
 
+    /// Subscribers whose messages are given up next.
+    pub(crate) fn silent(&self, now: Instant) -> Vec<Imsi> {
+        let late = self.on_their_way.iter().filter(|(_, way)| way.sent + self.guard <= now);
+        late.map(|(imsi, _)| *imsi).collect()
+    }
+
     /// Gives up what was not answered in time, and what follows from that. To be called about every second.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Next> {
         let mut next = Vec::new();

@@ -1,3 +1,4 @@
+use crate::absent::Absent;
 use crate::desk::{Desk, Shared};
 use crate::options::{GsmOptions, Role};
 use crate::register::Register;
@@ -84,6 +85,8 @@ impl Network {
         let (alive, living) = watch::channel(None);
         let (inputs, taken) = unbounded_channel();
         let shared = self.shared.clone();
+        let asks = matches!(options.role, Role::Client { .. }) && options.ctrl.is_some();
+        let absent = asks.then(|| Absent::new(self.register.clone(), inputs.downgrade()));
         let whereabouts = Whereabouts::new(self.register.clone(), inputs.downgrade());
         let mut address = None;
         match &options.role {
@@ -105,10 +108,16 @@ impl Network {
                 tokio::spawn(proxy::run(options.clone(), listener, hlr, name, shared, inputs, living));
             }
         }
-        let desk = Desk::new(options.clone(), name, core, routing, hub, shared, whereabouts);
+        let desk = Desk::new(options.clone(), name, core, routing, hub, shared, whereabouts, absent);
         let desk = tokio::spawn(desk.run(taken, stopping));
         *self.running.lock() = Some(Running { stop, alive, desk, address });
         Ok(())
+    }
+
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.options.name
     }
 
     /// Where MSCs connect to, once it is known.

@@ -22,6 +22,9 @@ pub struct GsmOptions {
     pub service_centre: Address,
     /// Whether an MO that its handset addressed to another service centre is refused. Guests' SIMs name their home's.
     pub only_our_service_centre: bool,
+    /// Whether the sender of an MO must be located at the MSC that brings it, and has the number that the HLR tells (proxy with
+    /// `ctrl`).
+    pub check_sender: bool,
     /// How many subscribers may be on their way to a handset at a time.
     pub window: u32,
     /// How long an MSC may take to say what became of an MT: paging and two timers of the radio side are in it.
@@ -70,6 +73,7 @@ impl GsmOptions {
             ipa_name: "SMSC-1".to_owned(),
             service_centre: Address::international("0"),
             only_our_service_centre: false,
+            check_sender: false,
             window: 1000,
             guard: Duration::from_secs(90),
             mo_validity: Duration::from_secs(3 * 86_400),

@@ -31,6 +31,7 @@ pub(crate) fn refusal(message: &Message, reporter: Reporter) -> Option<(ErrorCla
     let failure = Failure::of(message, reporter, said)?;
     let class = match failure {
         Failure::Temporary | Failure::Configuration | Failure::Link => ErrorClass::Temporary,
+        Failure::ThisMessage => ErrorClass::ThisMessage,
         Failure::Absent => ErrorClass::Absent,
         Failure::MemoryFull => ErrorClass::MemoryFull,
         Failure::PermanentMessage | Failure::OurFault => ErrorClass::Permanent,
@@ -57,6 +58,22 @@ pub(crate) fn warning(message: &Message, reporter: Reporter) -> Option<&'static 
     }
 }
 
+/// The code of a refusal by a core network, in words, with every cause that is in it.
+#[must_use]
+pub fn refusal_words(code: u32) -> String {
+    if code >= NOBODY_KNOWN {
+        return words(code).to_owned();
+    }
+    let [_, fcs, network, rp] = code.to_be_bytes();
+    let causes = [
+        (network != 0).then(|| format!("network: {}", GmmCause(network))),
+        (rp != 0).then(|| format!("handset: {}", RpCause(rp))),
+        (fcs != 0).then(|| format!("TP failure cause 0x{fcs:02X}: {}", tpdu::FailureCause(fcs))),
+    ];
+    let causes: Vec<String> = causes.into_iter().flatten().collect();
+    if causes.is_empty() { words(code).to_owned() } else { causes.join("; ") }
+}
+
 /// A code in words, one of a bounded number.
 pub(crate) fn words(code: u32) -> &'static str {
     match code {
@@ -72,5 +89,25 @@ pub(crate) fn words(code: u32) -> &'static str {
         (0, 0, _) => "refused without a cause",
         (0, network, _) => GmmCause(network).words().unwrap_or("another cause of the network's"),
         (rp, ..) => RpCause(rp).words().unwrap_or("another cause of the handset's"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_of_a_code_has_its_words() {
+        for (code, words) in [
+            (0, "refused without a cause"),
+            (0x200, "network: IMSI unknown (2)"),
+            (95, "handset: semantically incorrect message (95)"),
+            (0x00D0_006F, "handset: protocol error (111); TP failure cause 0xD0: "),
+            (16_777_219, "not possible as a short message"),
+            (NUMBER_MOVED, "the number is another subscriber's now"),
+            (0x3000, "network: cause 48"),
+        ] {
+            assert!(refusal_words(code).starts_with(words), "{code:#x}: {}", refusal_words(code));
+        }
     }
 }

@@ -11,11 +11,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use gsup::Name;
 use gsup::proxy::{Event, Proxy};
 use model::AddressBytes;
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -99,6 +100,15 @@ pub(crate) async fn run(
     }
 }
 
+/// Finds within a minute that the other end has gone without a word: as long as a connection seems to be there, it keeps
+/// its subscribers.
+fn keep_alive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(20))
+        .with_interval(Duration::from_secs(10))
+        .with_retries(3)
+}
+
 struct Pair {
     conn: ConnId,
     remote: SocketAddr,
@@ -120,6 +130,9 @@ struct Pair {
 
 impl Pair {
     async fn run(mut self) -> io::Result<()> {
+        for socket in [&self.msc, &self.hlr] {
+            SockRef::from(socket).set_tcp_keepalive(&keep_alive())?;
+        }
         let (out, mut messages): (Out, UnboundedReceiver<Vec<gsup::Message>>) = unbounded_channel();
         loop {
             let msc_full = self.proxy.waiting_for_msc() + self.to_msc.len() >= WAITING;

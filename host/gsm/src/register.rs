@@ -5,7 +5,8 @@ use crate::desk::Shared;
 use crate::options::GsmOptions;
 use bytes::{Buf, BytesMut};
 use capabilities::{Hlr, HlrFailure, HlrSubscriber};
-use gsup::ctrl::{Answer, Ask, Client, Event, Msisdn};
+use gsup::Imsi;
+use gsup::ctrl::{Answer, Ask, Client, Event, Msisdn, Subject, Subscriber};
 use model::AddressBytes;
 use std::collections::HashMap;
 use std::io;
@@ -22,11 +23,12 @@ const OPEN: usize = 4096;
 /// How long after a failed connection the next is tried; questions in between fail at once.
 const REST: Duration = Duration::from_secs(1);
 
-pub(crate) type Looked = Result<HlrSubscriber, HlrFailure>;
+/// What the HLR says of a subscriber.
+pub(crate) type Located = Result<Subscriber, HlrFailure>;
 
 struct Question {
-    msisdn: Msisdn,
-    to: oneshot::Sender<Looked>,
+    subject: Subject,
+    to: oneshot::Sender<Located>,
 }
 
 /// What the core network knows of its subscribers.
@@ -47,33 +49,30 @@ impl Register {
         Self { name: options.name.clone(), shared: shared.clone(), ctrl }
     }
 
-    /// Asks on the CTRL interface about a number without a plus sign; `None` when that is not possible.
-    pub(crate) fn ask(&self, digits: &str) -> Option<oneshot::Receiver<Looked>> {
-        let msisdn = Msisdn::new(digits).ok()?;
+    /// Asks on the CTRL interface about a subscriber; `None` when that is not possible.
+    pub(crate) fn ask(&self, subject: Subject) -> Option<oneshot::Receiver<Located>> {
         let (to, answer) = oneshot::channel();
-        self.ctrl.as_ref()?.try_send(Question { msisdn, to }).is_ok().then_some(answer)
+        self.ctrl.as_ref()?.try_send(Question { subject, to }).is_ok().then_some(answer)
     }
 }
 
 impl Hlr for Register {
     /// The HLR's own word counts more than what passed by, and tells where the subscriber was last; without one, what passed
     /// by is all there is.
-    fn look_up(&self, msisdn: &str) -> Looked {
+    fn look_up(&self, msisdn: &str) -> Result<HlrSubscriber, HlrFailure> {
         let digits = msisdn.strip_prefix('+').unwrap_or(msisdn);
-        let learnt = || {
-            let imsi = self.shared.subscribers.imsi_of(digits.as_bytes())?;
-            Some(HlrSubscriber { imsi: imsi.as_str().to_owned(), serving: Some(self.name.clone()) })
-        };
+        let subscriber =
+            |imsi: Imsi| HlrSubscriber { imsi: imsi.as_str().to_owned(), serving: Some(self.name.clone()) };
+        let learnt = || self.shared.subscribers.imsi_of(digits.as_bytes()).map(subscriber);
         if self.ctrl.is_none() {
             return learnt().ok_or(HlrFailure::Unreachable);
         }
-        if Msisdn::new(digits).is_err() {
-            return Err(HlrFailure::Unknown);
-        }
-        let answer = self.ask(digits).and_then(|answer| answer.blocking_recv().ok());
+        let Ok(msisdn) = Msisdn::new(digits) else { return Err(HlrFailure::Unknown) };
+        let answer = self.ask(msisdn.into()).and_then(|answer| answer.blocking_recv().ok());
         match answer.unwrap_or(Err(HlrFailure::Unreachable)) {
+            Ok(found) => Ok(subscriber(found.imsi)),
             Err(HlrFailure::Unreachable) => learnt().ok_or(HlrFailure::Unreachable),
-            other => other,
+            Err(HlrFailure::Unknown) => Err(HlrFailure::Unknown),
         }
     }
 }
@@ -108,7 +107,7 @@ async fn run(
     }
 }
 
-fn fail(shared: &Shared, to: oneshot::Sender<Looked>) {
+fn fail(shared: &Shared, to: oneshot::Sender<Located>) {
     shared.counts.questions.fetch_add(1, Relaxed);
     shared.counts.unanswered_questions.fetch_add(1, Relaxed);
     let _ = to.send(Err(HlrFailure::Unreachable));
@@ -185,7 +184,7 @@ async fn serve(
 
 struct Asking<'a> {
     client: Client,
-    open: HashMap<u64, oneshot::Sender<Looked>>,
+    open: HashMap<u64, oneshot::Sender<Located>>,
     next: u64,
     shared: &'a Shared,
     network: &'a str,
@@ -201,7 +200,7 @@ impl Asking<'_> {
         self.shared.counts.questions.fetch_add(1, Relaxed);
         self.next += 1;
         self.open.insert(self.next, question.to);
-        self.client.look_up(now, self.next, question.msisdn);
+        self.client.look_up(now, self.next, question.subject);
     }
 
     fn answers(&mut self) -> io::Result<()> {
@@ -222,7 +221,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    fn looked(&mut self, answer: Answer) -> Looked {
+    fn looked(&mut self, answer: Answer) -> Located {
         let counts = &self.shared.counts;
         if answer == Answer::Late {
             self.misses += 1;
@@ -237,15 +236,12 @@ impl Asking<'_> {
                 if let Some(msisdn) = &found.msisdn {
                     known.numbered(&found.imsi, &AddressBytes::from_slice(msisdn.as_bytes()));
                 }
-                if let Some(msc) = found.vlr_number
+                if let Some(msc) = &found.vlr_number
                     && known.msc_of(&found.imsi).is_none()
                 {
-                    known.at(&found.imsi, &msc.into());
+                    known.at(&found.imsi, &msc.as_str().into(), None);
                 }
-                Ok(HlrSubscriber {
-                    imsi: found.imsi.as_str().to_owned(),
-                    serving: Some(self.network.to_owned()),
-                })
+                Ok(found)
             }
             Answer::Unknown => Err(HlrFailure::Unknown),
             Answer::Failed(words) => {

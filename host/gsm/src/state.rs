@@ -23,6 +23,7 @@ pub(crate) struct Counts {
     pub(crate) in_flight: AtomicU64,
     pub(crate) questions: AtomicU64,
     pub(crate) unanswered_questions: AtomicU64,
+    pub(crate) asked_about: AtomicU64,
     pub(crate) ctrl_up: AtomicBool,
     /// Refusals of MTs, by what the network said.
     refused: Mutex<BTreeMap<&'static str, u64>>,
@@ -107,6 +108,8 @@ pub struct GsmState {
     pub questions: u64,
     /// Those without an answer.
     pub unanswered_questions: u64,
+    /// Absent subscribers about whose return the HLR is asked (client).
+    pub asked_about: u64,
     /// The last thing that went wrong.
     pub last_error: Option<String>,
 }
@@ -135,6 +138,7 @@ impl Counts {
             relayed_frames: self.relayed_frames.load(Relaxed),
             questions: self.questions.load(Relaxed),
             unanswered_questions: self.unanswered_questions.load(Relaxed),
+            asked_about: self.asked_about.load(Relaxed),
             last_error: self.last_error.lock().clone(),
         }
     }

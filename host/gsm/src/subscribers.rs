@@ -1,6 +1,7 @@
 //! What is known of subscribers without asking anybody: learnt from the signalling that passes by, and from the HLR's
 //! answers.
 
+use crate::mt::ConnId;
 use gsup::Imsi;
 use model::AddressBytes;
 use parking_lot::Mutex;
@@ -21,6 +22,17 @@ pub(crate) struct Subscribers {
 struct Inner {
     by_imsi: FxHashMap<Imsi, Known>,
     by_number: FxHashMap<AddressBytes, Imsi>,
+    /// What the engine has not been told yet.
+    news: Vec<Numbered>,
+}
+
+/// A number that is another subscriber's than was known before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    pub(crate) msisdn: AddressBytes,
+    pub(crate) imsi: Imsi,
+    /// Whose it was.
+    pub(crate) before: Option<Imsi>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +40,8 @@ struct Known {
     msisdn: Option<AddressBytes>,
     /// The name of the MSC that serves the subscriber, or did last.
     msc: Option<Arc<str>>,
+    /// The connection on which that was seen. Two MSCs may call themselves alike.
+    conn: Option<ConnId>,
 }
 
 impl Inner {
@@ -43,11 +57,11 @@ impl Inner {
 }
 
 impl Subscribers {
-    /// A subscriber is at this MSC.
-    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>) {
+    /// A subscriber is at this MSC, as was seen on this connection, or as the HLR says.
+    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>, conn: Option<ConnId>) {
         let mut inner = self.inner.lock();
         if let Some(known) = inner.known(imsi) {
-            known.msc = Some(msc.clone());
+            (known.msc, known.conn) = (Some(msc.clone()), conn);
         }
     }
 
@@ -64,16 +78,32 @@ impl Subscribers {
         {
             inner.by_number.remove(&before);
         }
-        if let Some(other) = inner.by_number.insert(msisdn.clone(), *imsi)
+        let before = inner.by_number.insert(msisdn.clone(), *imsi);
+        if let Some(other) = before
             && let Some(known) = inner.by_imsi.get_mut(&other)
         {
             known.msisdn = None;
         }
+        if inner.news.len() < LIMIT {
+            inner.news.push(Numbered { msisdn: msisdn.clone(), imsi: *imsi, before });
+        }
+    }
+
+    /// Numbers whose subscriber was learnt since the last call, in order.
+    pub(crate) fn take_news(&self) -> Vec<Numbered> {
+        std::mem::take(&mut self.inner.lock().news)
     }
 
     /// The MSC that serves the subscriber, as far as is known.
     pub(crate) fn msc_of(&self, imsi: &Imsi) -> Option<Arc<str>> {
-        self.inner.lock().by_imsi.get(imsi)?.msc.clone()
+        self.place_of(imsi).map(|(msc, _)| msc)
+    }
+
+    /// The same, and the connection on which the subscriber was last seen there.
+    pub(crate) fn place_of(&self, imsi: &Imsi) -> Option<(Arc<str>, Option<ConnId>)> {
+        let inner = self.inner.lock();
+        let known = inner.by_imsi.get(imsi)?;
+        Some((known.msc.clone()?, known.conn))
     }
 
     /// Who has this number, as far as is known.
@@ -122,8 +152,13 @@ mod tests {
         known.numbered(&a, &number("15551"));
         known.numbered(&b, &number("15552"));
         assert_eq!(known.imsi_of(b"15551"), Some(a));
+        let learnt = |digits, imsi, before| Numbered { msisdn: number(digits), imsi, before };
+        assert_eq!(known.take_news(), [learnt("15551", a, None), learnt("15552", b, None)]);
+        known.numbered(&b, &number("15552"));
+        assert_eq!(known.take_news(), [], "that was known");
         known.numbered(&b, &number("15551"));
         assert_eq!(known.imsi_of(b"15551"), Some(b), "the SIM was exchanged");
+        assert_eq!(known.take_news(), [learnt("15551", b, Some(a))]);
         assert_eq!((known.imsi_of(b"15552"), known.msisdn_of(&a)), (None, None));
         known.numbered(&b, &number("15551"));
         assert_eq!(known.msisdn_of(&b), Some(number("15551")));
@@ -136,8 +171,8 @@ mod tests {
         let known = Subscribers::default();
         let a = imsi("001010000000001");
         assert_eq!(known.msc_of(&a), None);
-        known.at(&a, &"MSC-1".into());
-        known.at(&a, &"MSC-2".into());
-        assert_eq!(known.msc_of(&a).as_deref(), Some("MSC-2"));
+        known.at(&a, &"MSC-1".into(), Some(1));
+        known.at(&a, &"MSC-2".into(), Some(2));
+        assert_eq!(known.place_of(&a), Some(("MSC-2".into(), Some(2))));
     }
 }

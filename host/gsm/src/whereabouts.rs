@@ -4,7 +4,9 @@
 use crate::desk::{Input, Inputs};
 use crate::mt::ConnId;
 use crate::register::Register;
+use capabilities::HlrFailure;
 use gsup::Imsi;
+use gsup::ctrl::Msisdn;
 use model::{Message, MessageId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -49,7 +51,8 @@ impl Whereabouts {
     /// Has the HLR tell where the subscriber of this number is; [`Input::Asked`] follows. Gives it back when there is nobody
     /// to ask.
     pub(crate) fn ask(&mut self, held: Held, number: &[u8]) -> Result<(), Held> {
-        let answer = std::str::from_utf8(number).ok().and_then(|number| self.register.ask(number));
+        let msisdn = std::str::from_utf8(number).ok().and_then(|number| Msisdn::new(number).ok());
+        let answer = msisdn.and_then(|msisdn| self.register.ask(msisdn.into()));
         let Some(answer) = answer else { return Err(held) };
         let (id, desk) = (held.message.id, self.desk.clone());
         self.asking.insert(id, held);
@@ -58,6 +61,19 @@ impl Whereabouts {
             let _ = answer.await;
             if let Some(desk) = desk.upgrade() {
                 let _ = desk.send((DESK, vec![Input::Asked(id)]));
+            }
+        });
+        Ok(())
+    }
+
+    /// Has the HLR tell where the sender of an MO is; [`Input::Sender`] follows. Gives it back when there is nobody to ask.
+    pub(crate) fn ask_of_sender(&self, conn: ConnId, request: gsup::Message) -> Result<(), gsup::Message> {
+        let Some(answer) = self.register.ask(request.imsi.into()) else { return Err(request) };
+        let desk = self.desk.clone();
+        tokio::spawn(async move {
+            let answer = answer.await.unwrap_or(Err(HlrFailure::Unreachable));
+            if let Some(desk) = desk.upgrade() {
+                let _ = desk.send((conn, vec![Input::Sender(request, answer)]));
             }
         });
         Ok(())

@@ -9,6 +9,8 @@ pub enum Failure {
     Absent,
     /// The phone is full: wait for its READY-FOR-SM.
     MemoryFull,
+    /// The phone refuses this message and does not say for how long: the others go first, and it is tried a few times.
+    ThisMessage,
     /// This message will never be taken; the subscriber's next one may be.
     PermanentMessage,
     /// The HLR does not know the subscriber: ask for the number's subscriber anew, once.
@@ -61,19 +63,25 @@ pub fn classify(
 ) -> Failure {
     match (rp_cause, cause) {
         (Some(RpCause::MEMORY_CAPACITY_EXCEEDED), _) => Failure::MemoryFull,
-        (Some(_), _) => by_phone(failure_cause),
+        (Some(rp_cause), _) => by_phone(Some(rp_cause), failure_cause),
         (None, Some(cause)) => by_network(reporter, cause),
-        (None, None) => by_phone(failure_cause),
+        (None, None) => by_phone(None, failure_cause),
     }
 }
 
-/// The phone's own word: TP-Failure-Cause (23.040, 9.2.3.22).
-fn by_phone(failure_cause: Option<u8>) -> Failure {
+/// The phone's own word: TP-Failure-Cause (23.040, 9.2.3.22). OsmoMSC before 1.13 does not pass it on; then there is only the
+/// RP cause. On the way to a phone that is 22 or one of the causes of errors in a message (04.11, table 8.4).
+fn by_phone(rp_cause: Option<RpCause>, failure_cause: Option<u8>) -> Failure {
     match failure_cause {
         // (U)SIM storage full; memory capacity exceeded.
         Some(0xd0 | 0xd3) => Failure::MemoryFull,
         // Protocol identifier, coding scheme or TPDU not supported; no storage on the SIM.
         Some(0x80 | 0x81 | 0x8f | 0x90 | 0x91 | 0x9f | 0xb0 | 0xd1) => Failure::PermanentMessage,
+        // Error in the phone.
+        Some(0xd2) => Failure::Temporary,
+        _ if rp_cause.is_some_and(|cause| matches!(cause.0, 81 | 95..=99 | 111 | 127)) => {
+            Failure::ThisMessage
+        }
         _ => Failure::Temporary,
     }
 }

@@ -33,10 +33,14 @@ fn this_message_is_refused_for_ever() {
 
 #[test]
 fn a_phone_refuses_for_now() {
-    for failure_cause in [None, Some(0xd2), Some(0xd4), Some(0xd5), Some(0xff)] {
-        for rp_cause in (0..=127).filter(|code| *code != 22).map(RpCause) {
-            let failure = classify(Reporter::Msc, Some(rp_cause), None, failure_cause);
-            assert_eq!(failure, Failure::Temporary, "{rp_cause}, {failure_cause:?}");
+    let of_the_message = [81, 95, 96, 97, 98, 99, 111, 127];
+    for rp_cause in (0..=127).filter(|code| *code != 22).map(RpCause) {
+        let classify = |said| classify(Reporter::Msc, Some(rp_cause), None, said);
+        assert_eq!(classify(Some(0xd2)), Failure::Temporary, "{rp_cause}, error in the phone");
+        let expected =
+            if of_the_message.contains(&rp_cause.0) { Failure::ThisMessage } else { Failure::Temporary };
+        for failure_cause in [None, Some(0xd4), Some(0xd5), Some(0xff)] {
+            assert_eq!(classify(failure_cause), expected, "{rp_cause}, {failure_cause:?}");
         }
     }
     // Nothing at all is said.

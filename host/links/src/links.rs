@@ -246,6 +246,11 @@ impl Links {
         Ok(())
     }
 
+    /// Whether a peer is a gateway or an SP.
+    pub fn speaks_sgip(&self, name: &str) -> bool {
+        self.gateways.lock().contains_key(name) || self.sps.lock().contains_key(name)
+    }
+
     /// Takes a gateway's connections down and lets it log in no more. Says whether there was one.
     pub fn remove_gateway(&self, name: &str) -> bool {
         let Some((_, gateway)) = self.gateways.lock().remove(name) else { return false };

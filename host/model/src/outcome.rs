@@ -16,9 +16,14 @@ pub enum ErrorClass {
     Absent,
     /// The handset's memory is full.
     MemoryFull,
+    /// The handset refuses this message and may take the next one: others to the subscriber go first, and the message has
+    /// few attempts.
+    ThisMessage,
     /// The peer does not know the subscriber: the number is asked about once more, if its answer can have been an old one;
     /// otherwise it is permanent.
     UnknownSubscriber,
+    /// The number has been seen to be another subscriber's: it is asked about once more, however new its answer is.
+    NumberMoved,
 }
 
 /// How one attempt to hand a message to a peer ended.

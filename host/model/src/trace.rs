@@ -105,6 +105,12 @@ pub enum StepKind {
         /// Until when.
         until: Timestamp,
     },
+    /// The handset refused this message: it waits to be tried again at the given time, and other messages to the subscriber
+    /// go first.
+    OthersFirst {
+        /// Until when.
+        until: Timestamp,
+    },
     /// It got a number of a pool for its sender, and has it until it ends.
     SenderTaken {
         /// The pool.

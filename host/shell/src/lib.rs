@@ -27,6 +27,8 @@ pub mod wire;
 pub use command::Command;
 pub use door::{Ports, Shell, ShellError, ShellState};
 pub use number::{AsTyped, Number, Numbering, ParseNumberError, bare};
-pub use options::{Numbers, Principal, ShellOptions, UserOptions};
+pub use options::{
+    Deliver, Inboxes, NumberRange, Numbers, ParseNumberRangeError, Principal, ShellOptions, UserOptions,
+};
 pub use records::{Asked, Ended, Kept, Older, Records};
 pub use watch::Watch;

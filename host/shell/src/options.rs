@@ -1,7 +1,9 @@
 use crate::Number;
 use model::PeerId;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The door and who may come in.
@@ -59,21 +61,35 @@ impl ShellOptions {
 
     /// Numbers of which messages are delivered to the inbox.
     #[must_use]
-    pub fn inboxes(&self) -> BTreeSet<Number> {
-        self.listed(|user| user.deliver)
-    }
-
-    fn listed(&self, which: impl Fn(&UserOptions) -> bool) -> BTreeSet<Number> {
-        let listed = self.users.iter().filter(|user| which(user)).filter_map(|user| match &user.numbers {
-            Numbers::Any => None,
-            Numbers::These(numbers) => Some(numbers),
-        });
-        listed.flatten().cloned().collect()
+    pub fn inboxes(&self) -> Inboxes {
+        let mut inboxes = Inboxes::default();
+        for user in &self.users {
+            match (&user.deliver, &user.numbers) {
+                (Deliver::Own, Numbers::These(numbers)) => {
+                    inboxes.numbers.extend(numbers.iter().map(|number| number.digits().into()));
+                }
+                (Deliver::To(ranges), _) => {
+                    for range in ranges {
+                        if range.open {
+                            inboxes.prefixes.push(range.digits.clone());
+                        } else {
+                            inboxes.numbers.insert(range.digits.clone());
+                        }
+                    }
+                }
+                (Deliver::Own, Numbers::Any) | (Deliver::Nothing, _) => {}
+            }
+        }
+        inboxes
     }
 
     /// All numbers that are named.
     pub(crate) fn numbers(&self) -> BTreeSet<Number> {
-        self.listed(|_| true)
+        let listed = self.users.iter().filter_map(|user| match &user.numbers {
+            Numbers::Any => None,
+            Numbers::These(numbers) => Some(numbers),
+        });
+        listed.flatten().cloned().collect()
     }
 
     /// Whether there is anybody who may read what is for this number.
@@ -112,6 +128,94 @@ pub struct UserOptions {
     pub numbers: Numbers,
     /// Whether all messages may be seen, without their texts.
     pub operator: bool,
-    /// Whether messages for its numbers are delivered to the inbox.
-    pub deliver: bool,
+    /// Which messages are delivered to the inbox.
+    pub deliver: Deliver,
+}
+
+/// Which messages an entry has delivered to the inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deliver {
+    /// None: they go where routes lead.
+    Nothing,
+    /// Those for the numbers of the entry.
+    Own,
+    /// Those for these numbers: of an entry that may act as any.
+    To(Vec<NumberRange>),
+}
+
+/// A number, or all numbers with the same beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberRange {
+    digits: Box<[u8]>,
+    /// Other digits may follow.
+    open: bool,
+}
+
+/// Neither a number nor the beginning of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is neither a number, such as +16195550123, nor the beginning of numbers: 3 to 20 digits with a plus sign in front and a \
+     star behind, such as +1619555*"
+)]
+pub struct ParseNumberRangeError(pub String);
+
+impl FromStr for NumberRange {
+    type Err = ParseNumberRangeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, open) = text.strip_suffix('*').map_or((text, false), |number| (number, true));
+        let number: Number = number.parse().map_err(|_| ParseNumberRangeError(text.to_owned()))?;
+        Ok(Self { digits: number.digits().into(), open })
+    }
+}
+
+/// The numbers of which messages are delivered to the inbox.
+#[derive(Debug, Clone, Default)]
+pub struct Inboxes {
+    numbers: FxHashSet<Box<[u8]>>,
+    prefixes: Vec<Box<[u8]>>,
+}
+
+impl Inboxes {
+    /// Whether a number, by its digits, is one of them.
+    #[must_use]
+    pub fn has(&self, digits: &[u8]) -> bool {
+        self.numbers.contains(digits) || self.prefixes.iter().any(|prefix| digits.starts_with(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_act_as_any_number_has_inboxes_for_those_that_are_named() {
+        let entry =
+            |numbers, deliver| UserOptions { who: Principal::User(7), numbers, operator: false, deliver };
+        let these = |text: &str| Numbers::These(BTreeSet::from([text.parse().unwrap()]));
+        let ranges = ["+16195550123", "+1619556*"].map(|text| text.parse().unwrap());
+        let options = ShellOptions {
+            users: vec![
+                entry(these("+4912345"), Deliver::Own),
+                entry(these("+4912346"), Deliver::Nothing),
+                entry(Numbers::Any, Deliver::To(ranges.to_vec())),
+            ],
+            ..ShellOptions::new("/nowhere".into(), PeerId(1))
+        };
+        let inboxes = options.inboxes();
+        for (digits, has) in [
+            ("4912345", true),
+            ("4912346", false),
+            ("16195550123", true),
+            ("161955501234", false),
+            ("16195560000", true),
+            ("1619556", true),
+            ("1619557", false),
+        ] {
+            assert_eq!(inboxes.has(digits.as_bytes()), has, "{digits}");
+        }
+        for bad in ["*", "+*", "+12*", "1619555*", "+1619**", "+161955501234567890123*", ""] {
+            assert!(bad.parse::<NumberRange>().is_err(), "{bad}");
+        }
+    }
 }

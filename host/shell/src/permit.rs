@@ -121,7 +121,7 @@ impl Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::UserOptions;
+    use crate::options::{Deliver, UserOptions};
     use model::PeerId;
 
     fn number(text: &str) -> Number {
@@ -133,10 +133,14 @@ mod tests {
             who,
             numbers: Numbers::These(numbers.iter().map(|text| number(text)).collect()),
             operator,
-            deliver: false,
+            deliver: Deliver::Nothing,
         };
-        let any =
-            UserOptions { who: Principal::User(70), numbers: Numbers::Any, operator: false, deliver: false };
+        let any = UserOptions {
+            who: Principal::User(70),
+            numbers: Numbers::Any,
+            operator: false,
+            deliver: Deliver::Nothing,
+        };
         ShellOptions {
             users: vec![
                 entry(Principal::User(10), &["+4912345"], false),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 5;
+pub const FORMAT: u8 = 6;
 
 /// Whether a record of this format can be read.
 pub(crate) fn is_known(format: u8) -> bool {
@@ -39,7 +39,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (5; 1 to 4 are read too; 4 is the same, and 3 without wishes)
+/// * 1: format (6; 1 to 5 are read too; 4 and 5 are the same, and 3 without wishes)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -412,7 +412,7 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
 /// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
 /// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI),
 /// 23 sender taken (pool: 2 length, UTF-8; 8 number), 24 no sender (pool), 25 by hand (1 deed, 4 order or 0, 4 peer or
-/// `u32::MAX`, who: 2 length, UTF-8; from format 5 on); 0 is accepted.
+/// `u32::MAX`, who: 2 length, UTF-8; from format 5 on), 26 others first (8 until; from format 6 on); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -477,6 +477,10 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
             StepKind::UnknownSubscriber { cached } => out.extend_from_slice(&[18, u8::from(*cached)]),
             StepKind::AwaitingAlert { until } => {
                 out.push(19);
+                out.extend_from_slice(&until.0.to_le_bytes());
+            }
+            StepKind::OthersFirst { until } => {
+                out.push(26);
                 out.extend_from_slice(&until.0.to_le_bytes());
             }
             StepKind::Charged { amount } => {
@@ -563,6 +567,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
                     by: cursor.text()?.into(),
                 }
             }
+            26 => StepKind::OthersFirst { until: Timestamp(cursor.u64()?) },
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });
@@ -571,7 +576,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (5; 1 to 4 are read too, and 3 and 4 are the same without the later steps)
+/// * 1: format (6; 1 to 5 are read too, and 3 to 5 are the same without the later steps)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -636,7 +641,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (5; 1 to 4 are read too, and 3 and 4 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (6; 1 to 5 are read too, and 3 to 5 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {

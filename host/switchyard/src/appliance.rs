@@ -78,6 +78,20 @@ pub(crate) fn gone() -> Problem {
     Problem::new(Kind::Unavailable, "the appliance is shutting down")
 }
 
+/// The peer whose refusal with this code is among the steps.
+fn refused_with(steps: &[model::Step], wanted: u32) -> Option<PeerId> {
+    let mut peer = None;
+    let mut found = None;
+    for step in steps {
+        match &step.kind {
+            StepKind::Submitted { peer: to, .. } => peer = Some(*to),
+            StepKind::Refused { code } if *code == wanted => found = peer,
+            _ => {}
+        }
+    }
+    found
+}
+
 /// A brake in words; moments of the engine's clock as wall-clock time.
 pub(crate) fn brake_words(brake: Brake, now: Now) -> String {
     match brake {
@@ -148,7 +162,8 @@ impl Switchyard {
         words
     }
 
-    fn step_words(&self, kind: &StepKind) -> String {
+    /// A step in words; `peer` is the one to which the message was last submitted.
+    fn step_words(&self, kind: &StepKind, peer: &str) -> String {
         match kind {
             StepKind::Accepted => "accepted, and on disk".to_owned(),
             StepKind::Submitted { peer, attempt } => {
@@ -157,7 +172,9 @@ impl Switchyard {
             StepKind::Responded { id } => {
                 format!("taken by the peer, as {:?}", String::from_utf8_lossy(&id.0))
             }
-            StepKind::Refused { code } => format!("refused by the peer: 0x{code:X}"),
+            StepKind::Refused { code } => {
+                format!("refused by the peer: {}", self.cause_words(peer, *code))
+            }
             StepKind::NotSent => "not sent: the link closed before it was written".to_owned(),
             StepKind::Unanswered => "unanswered: whether the peer has it is not known".to_owned(),
             StepKind::Deferred { until } => format!("deferred until {}", until.0),
@@ -192,6 +209,9 @@ impl Switchyard {
             }
             StepKind::AwaitingAlert { until } => {
                 format!("waiting for the subscriber to be heard of, until {}", until.0)
+            }
+            StepKind::OthersFirst { until } => {
+                format!("deferred until {}; other messages to the subscriber go first", until.0)
             }
             StepKind::SenderTaken { pool, number } => {
                 format!("its sender is {number}, a number of pool {pool}")
@@ -251,7 +271,10 @@ impl Switchyard {
                 amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
             }),
             why_late: None,
-            steps: vec![view::Step { at: message.accepted_at.0, what: self.step_words(&StepKind::Accepted) }],
+            steps: vec![view::Step {
+                at: message.accepted_at.0,
+                what: self.step_words(&StepKind::Accepted, ""),
+            }],
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
             body: body.then(text),
@@ -259,8 +282,14 @@ impl Switchyard {
     }
 
     fn add_steps(&self, trace: &mut view::Trace, steps: &[model::Step]) {
-        let shown = steps.iter().map(|step| view::Step { at: step.at.0, what: self.step_words(&step.kind) });
-        trace.steps.extend(shown);
+        let mut peer = String::new();
+        for step in steps {
+            let what = self.step_words(&step.kind, &peer);
+            if let StepKind::Submitted { peer: to, .. } = &step.kind {
+                peer = self.name_of(*to);
+            }
+            trace.steps.push(view::Step { at: step.at.0, what });
+        }
         trace.peer_ids = steps
             .iter()
             .filter_map(|step| match &step.kind {
@@ -275,7 +304,13 @@ impl Switchyard {
         trace.state = ended.state.name().to_owned();
         trace.finished = true;
         self.add_steps(&mut trace, &ended.steps);
-        let error = if ended.error == 0 { String::new() } else { format!(", error {}", ended.error) };
+        let error = match ended.error {
+            0 => String::new(),
+            code => match refused_with(&ended.steps, code) {
+                Some(peer) => format!(", error {code}: {}", self.cause_words(&self.name_of(peer), code)),
+                None => format!(", error {code}"),
+            },
+        };
         trace
             .steps
             .push(view::Step { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
@@ -307,7 +342,7 @@ impl Switchyard {
             )
         {
             let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind) });
+            trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind, "") });
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
@@ -400,8 +435,16 @@ impl Switchyard {
             .and_then(|trace| serde_json::from_str(trace.get()).ok())
             .unwrap_or_default();
         let price = serde_json::from_value(told["price"].take()).ok();
+        let mut peer = String::new();
         let steps = told["steps"].as_array().into_iter().flatten().map(|step| {
             let at = step["at"].as_u64().unwrap_or(0);
+            if let Some(to) = step["peer"].as_str().filter(|_| step["step"] == "submitted") {
+                to.clone_into(&mut peer);
+            }
+            if let Some(code) = step["code"].as_u64().filter(|_| step["step"] == "refused") {
+                let cause = self.cause_words(&peer, u32::try_from(code).unwrap_or(0));
+                return view::Step { at, what: format!("refused by the peer: {cause}") };
+            }
             let mut what = step["step"].as_str().unwrap_or_default().replace('_', " ");
             for (name, value) in step.as_object().into_iter().flatten() {
                 if name != "at" && name != "step" {

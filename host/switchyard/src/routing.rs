@@ -72,21 +72,19 @@ impl Parties {
 pub(crate) struct Inboxes {
     /// The shell.
     peer: PeerId,
-    /// Their digits.
-    numbers: HashSet<Vec<u8>>,
+    numbers: shell::Inboxes,
     by: Arc<DecidedBy>,
 }
 
 impl Inboxes {
     pub(crate) fn new(options: &ShellOptions) -> Self {
-        let numbers = options.inboxes().iter().map(|number| number.digits().to_vec()).collect();
         let by = Arc::new(DecidedBy { plugin: "house".to_owned(), version: String::new() });
-        Self { peer: options.peer, numbers, by }
+        Self { peer: options.peer, numbers: options.inboxes(), by }
     }
 
     fn route(&self, message: &Message) -> Option<Routed> {
         let digits = Number::digits_of(&message.destination)?;
-        self.numbers.contains(digits).then(|| Routed {
+        self.numbers.has(digits).then(|| Routed {
             note: Some("the number has an inbox on the command line".into()),
             ..Routed::new(Verdict::Forward(vec![Leg::to(self.peer)]), self.by.clone())
         })

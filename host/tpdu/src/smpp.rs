@@ -24,7 +24,7 @@ use crate::alphabet::{self, Tables};
 use crate::coding::Alphabet;
 use crate::header::{Header, LOCKING_SHIFT, PORTS_WIDE, Reference, SINGLE_SHIFT};
 use crate::split::split;
-use crate::{Error, Result, UserData};
+use crate::{Error, PartOf, Result, UserData};
 use bytes::Bytes;
 use encoding_rs::{EUC_KR, Encoding, GB18030, ISO_2022_JP, ISO_8859_5, ISO_8859_8};
 
@@ -51,7 +51,77 @@ pub struct Carried {
 /// Ports of applications, of 8 bits.
 const PORTS: u8 = 0x04;
 
-/// Makes short messages of what SMPP has.
+/// What SMPP says of a message beside its text, and the air in user data header and data coding scheme (SMPP 3.4 §5.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Optional {
+    /// `sar_msg_ref_num`, `sar_total_segments`, `sar_segment_seqnum`: which segment of a concatenated message it is.
+    pub segment: Option<PartOf>,
+    /// `destination_port` and `source_port`; 0 for one that is missing.
+    pub ports: Option<(u16, u16)>,
+    /// `dest_addr_subunit`, as a message class: 0 for the display, 1 the handset's memory, 2 the SIM, 3 another device.
+    pub class: Option<u8>,
+}
+
+impl Optional {
+    /// Reads optional parameters as they stand in a PDU: tag and length of two octets each, value. What is not known, not
+    /// complete or makes no sense is passed over.
+    #[must_use]
+    pub fn read(parameters: &[u8]) -> Self {
+        let (mut reference, mut total, mut number) = (None, None, None);
+        let (mut destination, mut source, mut class) = (None, None, None);
+        let mut rest = parameters;
+        while let [tag_high, tag_low, high, low, after @ ..] = rest {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            let Some((value, after)) = after.split_at_checked(length) else { break };
+            match (u16::from_be_bytes([*tag_high, *tag_low]), value) {
+                (0x0005, [subunit @ 1..=4]) => class = Some(subunit - 1),
+                (0x020A, &[high, low]) => source = Some(u16::from_be_bytes([high, low])),
+                (0x020B, &[high, low]) => destination = Some(u16::from_be_bytes([high, low])),
+                (0x020C, &[high, low]) => reference = Some(u16::from_be_bytes([high, low])),
+                (0x020E, &[octet]) => total = Some(octet),
+                (0x020F, &[octet]) => number = Some(octet),
+                _ => {}
+            }
+            rest = after;
+        }
+        let segment = match (reference, total, number) {
+            (Some(reference), Some(total @ 2..), Some(number)) if (1..=total).contains(&number) => {
+                Some(PartOf { reference, wide: true, total, number })
+            }
+            _ => None,
+        };
+        let ports = destination.or(source).map(|_| (destination.unwrap_or(0), source.unwrap_or(0)));
+        Self { segment, ports, class }
+    }
+
+    /// The header elements for what the message's own header does not say. The reference has 8 bits: a segment of 153
+    /// septets has no room for more.
+    fn elements(&self, own: Header<'_>) -> Vec<u8> {
+        let mut elements = Vec::new();
+        if let Some(segment) = self.segment.filter(|_| own.part_of().is_none()) {
+            let [_, low] = segment.reference.to_be_bytes();
+            elements.extend(Reference::Short(low).element(segment.total, segment.number));
+        }
+        let has_ports = own.elements().any(|element| matches!(element.id, PORTS | PORTS_WIDE));
+        if let Some((destination, source)) = self.ports.filter(|_| !has_ports) {
+            elements.extend([PORTS_WIDE, 4]);
+            elements.extend(destination.to_be_bytes());
+            elements.extend(source.to_be_bytes());
+        }
+        elements
+    }
+}
+
+/// Makes short messages of what SMPP has: see [`to_air_with`].
+///
+/// # Errors
+/// The same.
+pub fn to_air(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
+    to_air_with(data_coding, udhi, octets, reference, &Optional::default())
+}
+
+/// Makes short messages of what SMPP has, its optional parameters included. What the message's own header or coding says
+/// goes before them.
 ///
 /// A text without a header that is too long for one is split, with `reference` in the parts' headers. A text that has a
 /// header of its own stays as it is; where it does not fit one short message, that is possible only if its header has
@@ -72,7 +142,40 @@ const PORTS: u8 = 0x04;
 /// assert_eq!((back.data_coding, &back.octets[..]), (0, &b"Caf\x05 Ol\x05"[..]));
 /// # Ok::<(), tpdu::Error>(())
 /// ```
-pub fn to_air(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
+pub fn to_air_with(
+    data_coding: u8,
+    udhi: bool,
+    octets: &[u8],
+    reference: Reference,
+    optional: &Optional,
+) -> Result<Air> {
+    let own = if udhi { Header::split(octets).ok_or(Error::NoHeader)?.0 } else { Header(&[]) };
+    let elements = optional.elements(own);
+    let mut air = if elements.is_empty() {
+        of_octets(data_coding, udhi, octets, reference)?
+    } else {
+        let text = if udhi { octets.get(own.length()..).unwrap_or_default() } else { octets };
+        let length = elements.len() + own.0.len();
+        let whole = u8::try_from(length).map(|length| [&[length], &elements[..], own.0, text].concat());
+        let whole = whole.map_err(|_| Error::LongWithHeader {
+            length,
+            limit: crate::MAX_OCTETS,
+            unit: Alphabet::Octets.unit(),
+        })?;
+        of_octets(data_coding, true, &whole, reference)?
+    };
+    if let Some(class) = optional.class
+        && matches!(air.data_coding, 0x00 | 0x04 | 0x08)
+    {
+        air.data_coding |= CLASS_FOLLOWS | class;
+    }
+    Ok(air)
+}
+
+/// In a data coding scheme of the general group: the two lowest bits are the message class (23.038 §4).
+const CLASS_FOLLOWS: u8 = 0x10;
+
+fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
     let (header, text) =
         if udhi { Header::split(octets).ok_or(Error::NoHeader)? } else { (Header(&[]), octets) };
     let (scheme, text) = match data_coding {
@@ -226,6 +329,63 @@ mod tests {
         let long = [&b"\x05\x00\x03\x2D\x02\x01"[..], &[0x41; 154]].concat();
         assert_eq!(part(0, &long), Err(Error::LongWithHeader { length: 161, limit: 160, unit: "septets" }));
         assert_eq!(part(0, b"\x00a\x80"), Err(Error::NotASeptet { at: 2, octet: 0x80 }));
+    }
+
+    /// Optional parameters, as they stand in a PDU.
+    fn parameters(all: &[(u16, &[u8])]) -> Vec<u8> {
+        let one = |(tag, value): &(u16, &[u8])| {
+            let length = u16::try_from(value.len()).unwrap();
+            [&tag.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
+        };
+        all.iter().flat_map(one).collect()
+    }
+
+    fn with(data_coding: u8, udhi: bool, octets: &[u8], all: &[(u16, &[u8])]) -> Result<Air> {
+        to_air_with(data_coding, udhi, octets, REFERENCE, &Optional::read(&parameters(all)))
+    }
+
+    #[test]
+    fn segments_and_ports_become_a_header_and_the_subunit_a_class() {
+        let sar: [(u16, &[u8]); 3] = [(0x020C, &[3, 0x2D]), (0x020E, &[2]), (0x020F, &[1])];
+        let air = with(0, false, &[b'x'; 153], &sar).unwrap();
+        let header = air.parts[0].header(Alphabet::Gsm7).unwrap().part_of().unwrap();
+        assert_eq!((air.parts.len(), header.reference, header.total, header.number), (1, 0x2D, 2, 1));
+        assert_eq!(air.parts[0].unpack(Alphabet::Gsm7)[6..], [b'x'; 153]);
+        assert!(matches!(with(0, false, &[b'x'; 154], &sar), Err(Error::LongWithHeader { .. })));
+        let ports: [(u16, &[u8]); 2] = [(0x020A, &[0x23, 0xF0]), (0x020B, &[0x0B, 0x84])];
+        let air = with(4, false, b"\x01\x06", &ports).unwrap();
+        assert_eq!(air.parts[0].unpack(Alphabet::Octets), b"\x06\x05\x04\x0B\x84\x23\xF0\x01\x06");
+        // A long one has them in each of its parts.
+        let air = with(4, false, &[1; 300], &ports).unwrap();
+        let of = |part: &UserData| part.header(Alphabet::Octets).and_then(Header::ports);
+        assert_eq!(air.parts.iter().map(of).collect::<Vec<_>>(), [Some((2948, 9200)); 3]);
+        for (coding, text, scheme) in [(0, &b"hi"[..], 0x10), (4, b"hi", 0x14), (8, b"\0h", 0x18)] {
+            assert_eq!(with(coding, false, text, &[(0x0005, &[1])]).unwrap().data_coding, scheme);
+        }
+        assert_eq!(with(0, false, b"hi", &[(0x0005, &[3])]).unwrap().data_coding, 0x12, "for the SIM");
+        assert_eq!(with(3, false, b"\xE7", &[(0x0005, &[1])]).unwrap().data_coding, 0x18);
+        // What the message says itself counts.
+        assert_eq!(with(0xF1, false, b"hi", &[(0x0005, &[1])]).unwrap().data_coding, 0xF1);
+        let own = b"\x05\x00\x03\x2E\x03\x02hi";
+        let all = [&sar[..], &ports].concat();
+        let part = with(0, true, own, &all).unwrap().parts.remove(0);
+        let header = part.header(Alphabet::Gsm7).unwrap();
+        assert_eq!((header.part_of().unwrap().reference, header.ports()), (0x2E, Some((2948, 9200))));
+    }
+
+    #[test]
+    fn optional_parameters_without_sense_say_nothing() {
+        let nothing = Optional::default();
+        let read = |all: &[(u16, &[u8])]| Optional::read(&parameters(all));
+        assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[2])]), nothing, "two of three");
+        assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[2]), (0x020F, &[3])]), nothing);
+        assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[1]), (0x020F, &[1])]), nothing);
+        assert_eq!(read(&[(0x0005, &[0]), (0x0005, &[9]), (0x020A, &[1]), (0x1400, b"abc")]), nothing);
+        assert_eq!(read(&[(0x020B, &[0x0B, 0x84])]).ports, Some((2948, 0)));
+        let whole = parameters(&[(0x0005, &[1]), (0x020B, &[0x0B, 0x84])]);
+        for length in 0..whole.len() {
+            assert_eq!(Optional::read(&whole[..length]).ports, None, "{length}");
+        }
     }
 
     #[test]

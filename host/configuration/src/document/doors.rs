@@ -1,6 +1,6 @@
 //! Doors beside SMPP and SGIP: business systems, the command line, Redis clients; number pools and opt-outs.
 
-use super::words::{Listen, Network, OrAny, PasswordHash, Rate, Size, Time};
+use super::words::{FlagOrNumbers, Listen, Network, OrAny, PasswordHash, Rate, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -70,8 +70,8 @@ pub struct ShellUser {
     pub gid: Option<u64>,
     /// The numbers that he may act as; `any` for all.
     pub numbers: Option<OrAny>,
-    /// What is sent to these numbers is delivered to the inbox.
-    pub deliver: Option<bool>,
+    /// What is sent to these numbers is delivered to the inbox. Beside `numbers = "any"`: which numbers that is.
+    pub deliver: Option<FlagOrNumbers>,
     /// He sees all messages, without their texts.
     pub operator: Option<bool>,
 }

@@ -554,6 +554,8 @@ queue! {
         pub service_centre: String,
         /// Messages that were addressed to another service centre are refused.
         pub only_our_service_centre: Option<bool>,
+        /// Refuse what a handset sends unless it is located at the MSC that brings it (proxy with `ctrl`, and on there).
+        pub check_sender: Option<bool>,
         /// The number plan's name; the document's default one unless said otherwise.
         pub number_plan: Option<String>,
         /// Subscribers with a message on its way.

@@ -85,6 +85,16 @@ pub enum OrAny {
     Any(Any),
 }
 
+/// Yes or no for the numbers that are named beside it, or other ones.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FlagOrNumbers {
+    /// For the numbers beside it.
+    Flag(bool),
+    /// Numbers, and beginnings of numbers with a star behind them.
+    Numbers(Vec<String>),
+}
+
 /// All that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

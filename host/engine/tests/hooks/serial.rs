@@ -69,6 +69,36 @@ fn one_at_a_time_for_a_subscriber_and_many_subscribers_at_once() {
 }
 
 #[test]
+fn a_message_that_its_handset_refuses_lets_the_others_pass_and_has_three_attempts() {
+    for crash in [false, true] {
+        let mut house = house();
+        let ids: Vec<MessageId> = (0..4).map(|_| house.submit(to(ANNE)).unwrap()).collect();
+        house.answer(ids[0], refused(ErrorClass::ThisMessage));
+        assert_eq!((doing(&house, ids[0]), house.on_links()), (Doing::Deferred, vec![ids[1]]));
+        assert_eq!(house.status(SERIAL).parked, 0);
+        if crash {
+            house.crash();
+            house.link_up(SERIAL, 10);
+        }
+        // What was under way when the crash came is in doubt, and tried again by itself.
+        let mut taken = Vec::new();
+        while let Some(id) = house.on_links().first().copied() {
+            house.answer(id, ACCEPTED);
+            taken.push(id);
+        }
+        assert_eq!(taken, ids[1..]);
+        for attempt in 2..=3 {
+            assert_eq!(doing(&house, ids[0]), Doing::Deferred);
+            house.pass(Duration::from_secs(60));
+            assert_eq!(house.on_links(), [ids[0]], "attempt {attempt}");
+            house.answer(ids[0], refused(ErrorClass::ThisMessage));
+        }
+        assert_eq!((house.engine.live(), house.finished[&ids[0]].state), (0, FinalState::Failed));
+        assert_eq!(house.finished[&ids[0]].error, 8);
+    }
+}
+
+#[test]
 fn links_and_windows_of_any_number_change_nothing() {
     let mut house = House::new(Settings::default());
     for link in 1..=4 {

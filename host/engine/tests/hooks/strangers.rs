@@ -62,6 +62,53 @@ fn a_remembered_answer_is_forgotten_and_asked_for_once_more() {
 }
 
 #[test]
+fn a_number_that_moves_takes_along_what_waits_for_its_old_subscriber() {
+    for known in [false, true] {
+        let mut house = house(false);
+        let ids = [submit(&mut house), submit(&mut house)];
+        house.answer_all(&found("262011"));
+        house.answer(ids[0], refused(ErrorClass::MemoryFull));
+        assert_eq!((house.on_links().len(), house.status(SERIAL).parked), (0, 1));
+        // Somebody else's number, and the same once more: nothing waits for these.
+        let numbered = |digits: &str, imsi: Imsi, before: Option<Imsi>| {
+            let msisdn = model::AddressBytes::from_slice(digits.as_bytes());
+            engine::Event::Numbered { msisdn, imsi, before }
+        };
+        house.run([numbered("49172", imsi("262019"), None), numbered(ANNE, imsi("262011"), None)]);
+        assert!(house.on_links().is_empty());
+        house.run([numbered(&format!("+{ANNE}"), imsi("262012"), known.then(|| imsi("262011")))]);
+        // Both answers are seconds old, and both are asked for again: the number is known to have moved.
+        for id in ids {
+            assert_eq!(house.on_links(), [id]);
+            house.answer(id, refused(ErrorClass::NumberMoved));
+            house.answer_all(&found("262012"));
+            assert!(
+                house.on_links().iter().all(|id| imsi_of(&house, *id) == imsi("262012") || *id == ids[1])
+            );
+            if house.on_links().contains(&id) {
+                house.answer(id, ACCEPTED);
+            }
+        }
+        house.deliver_all();
+        assert!(ids.iter().all(|id| house.finished[id].state == FinalState::Delivered));
+    }
+}
+
+#[test]
+fn a_number_that_was_nobodys_is_asked_about_again_when_it_is_somebodys() {
+    let mut house = house(false);
+    let id = submit(&mut house);
+    house.answer_all(&Subscriber::Unknown { valid: None });
+    assert_eq!(house.finished[&id].state, FinalState::Failed);
+    let msisdn = model::AddressBytes::from_slice(ANNE.as_bytes());
+    house.run([engine::Event::Numbered { msisdn, imsi: imsi("262011"), before: None }]);
+    let id = submit(&mut house);
+    assert_eq!(house.questions.len(), 1);
+    house.answer_all(&found("262011"));
+    assert_eq!(house.on_links(), [id]);
+}
+
+#[test]
 fn the_same_answer_again_is_tried_and_then_final() {
     for policy in [false, true] {
         let mut house = remembered(policy);

@@ -85,6 +85,8 @@ impl Witness {
                     _ => false,
                 };
                 assert!(may, "seed {seed}: {:?} waits for {before:?}, which is {:?}", stands.id, found.doing);
+                let refused = found.doing == Doing::Deferred && lets_others_go_first(engine, found.id);
+                assert!(!refused, "seed {seed}: {:?} waits for {before:?}, which lets it pass", stands.id);
             }
         }
         for command in out.commands.get(self.seen..).unwrap_or_default() {
@@ -118,21 +120,41 @@ impl Witness {
         heard: &Subscriber,
         seed: u64,
     ) {
+        for (message, leg) in Self::waiting_for_alert(engine, disk, out, serial) {
+            let him = subscriber(&message, leg).as_ref() == Some(heard);
+            assert!(!him, "seed {seed}: {:?} waits though {heard:?} was heard of", message.id);
+        }
+    }
+
+    /// Messages that wait for their subscriber to be heard of, and the legs on which they do.
+    pub(crate) fn waiting_for_alert(
+        engine: &Engine,
+        disk: &Disk,
+        out: &Output,
+        serial: PeerId,
+    ) -> Vec<(Arc<Message>, u8)> {
         let written =
             out.batch.accepted.iter().chain(&out.batch.replaced).map(|message| (message.id, message));
         let contents: BTreeMap<_, _> =
             disk.messages.iter().map(|(id, message)| (*id, message)).chain(written).collect();
-        for (id, message) in contents {
-            let Some(status) = engine.message(id).filter(|status| status.peer == serial) else { continue };
+        let waits = |(id, message): (MessageId, &Arc<Message>)| {
+            let status = engine.message(id).filter(|status| status.peer == serial)?;
             let waits = status.steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
             let waits = waits.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }))
                 && status.doing == Doing::Deferred
                 && status.attempts < 100
                 && message.scheduled.is_none();
-            let him = subscriber(message, status.leg).as_ref() == Some(heard);
-            assert!(!(waits && him), "seed {seed}: {id:?} waits though {heard:?} was heard of");
-        }
+            waits.then(|| (message.clone(), status.leg))
+        };
+        contents.into_iter().filter_map(waits).collect()
     }
+}
+
+/// Whether a message waits that its handset refused, and nothing but it.
+fn lets_others_go_first(engine: &Engine, id: MessageId) -> bool {
+    let steps = engine.message(id).map(|status| status.steps).unwrap_or_default();
+    let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
+    last.is_some_and(|step| matches!(step.kind, StepKind::OthersFirst { .. }))
 }
 
 /// Whether a message is one to a subscriber, and not one that a serial peer's subscriber has sent.

@@ -365,6 +365,7 @@ impl World {
         match self.random.below(100) {
             0..2 if self.plan.money => self.operate(),
             2..8 if self.plan.orders => self.some_order(),
+            2 if self.plan.serial && self.plan.plugins => self.number_learnt(),
             2..6 if self.plan.serial => self.somebody_heard_of(),
             6..8 if !self.late.is_empty() => self.late_answer(),
             0..24 => self.submit(),

@@ -257,6 +257,26 @@ mod tests {
     }
 
     #[test]
+    fn a_repetition_that_sets_tp_rd_is_known_and_a_first_message_with_it_is_taken() {
+        let now = Instant::now();
+        let mut book = MoBook::new(Duration::from_secs(600));
+        let wary = taken(&Submit { reject_duplicates: true, ..submit() });
+        let Asked::New { token, key: first, repeated: false } = ask(&mut book, now, &taken(&submit())) else {
+            panic!()
+        };
+        // Its first transmission has no answer yet: both get the same.
+        let Asked::New { key, repeated: true, .. } = ask(&mut book, now, &wary) else { panic!() };
+        assert_eq!(first, key);
+        book.answered(token, &Answer::AcceptedMany(vec![Ok(MessageId(5))]));
+        let Asked::Refused(_, no) = ask(&mut book, now, &wary) else { panic!() };
+        assert_eq!(no.failure, FailureCause::DUPLICATE_REJECTED);
+        // After a crash the engine knows it by its key.
+        let mut book = MoBook::new(Duration::from_secs(600));
+        let Asked::New { key, repeated: false, .. } = ask(&mut book, now, &wary) else { panic!() };
+        assert_eq!(first, key);
+    }
+
+    #[test]
     fn a_command_takes_back_what_was_sent_and_nothing_else() {
         let now = Instant::now();
         let mut book = MoBook::new(Duration::from_secs(600));

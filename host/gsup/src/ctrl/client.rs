@@ -1,4 +1,4 @@
-use super::{Msisdn, Reply, Subscriber, Variable, put_question};
+use super::{Reply, Subject, Subscriber, Variable, put_question};
 use crate::ipa::{self, Frame, FrameError};
 use bytes::BytesMut;
 use std::collections::{HashMap, VecDeque};
@@ -43,7 +43,7 @@ pub enum Event {
 #[derive(Debug)]
 struct Question {
     token: u64,
-    msisdn: Msisdn,
+    subject: Subject,
     variable: Variable,
     asked: u64,
 }
@@ -86,20 +86,21 @@ impl Client {
         }
     }
 
-    /// Asks who stands behind a number; `token` is the owner's mark for it.
-    pub fn look_up(&mut self, now: u64, token: u64, msisdn: Msisdn) {
-        let variable = match self.ask {
-            Ask::Imsi if !self.knows_no_imsi => Variable::Imsi,
-            Ask::Imsi | Ask::Everything => Variable::Info,
+    /// Asks about a subscriber; `token` is the owner's mark for it.
+    pub fn look_up(&mut self, now: u64, token: u64, subject: impl Into<Subject>) {
+        let subject = subject.into();
+        let variable = match (self.ask, &subject) {
+            (Ask::Imsi, Subject::Number(_)) if !self.knows_no_imsi => Variable::Imsi,
+            _ => Variable::Info,
         };
-        self.put(Question { token, msisdn, variable, asked: now });
+        self.put(Question { token, subject, variable, asked: now });
     }
 
     fn put(&mut self, question: Question) {
         let id = self.next_id;
         // Zero is not a number for a question.
         self.next_id = id.checked_add(1).unwrap_or(1);
-        put_question(&mut self.output, id, &question.msisdn, question.variable);
+        put_question(&mut self.output, id, &question.subject, question.variable);
         self.order.push_back(id);
         self.questions.insert(id, question);
     }
@@ -132,7 +133,10 @@ impl Client {
                         Variable::Info => Subscriber::parse(value),
                         Variable::Imsi => value.trim().parse().ok().map(|imsi| Subscriber {
                             imsi,
-                            msisdn: Some(question.msisdn.as_str().to_owned()),
+                            msisdn: match &question.subject {
+                                Subject::Number(number) => Some(number.as_str().to_owned()),
+                                Subject::Imsi(_) => None,
+                            },
                             vlr_number: None,
                         }),
                     };

@@ -1,4 +1,4 @@
-//! The control interface of an HLR: who stands behind a number.
+//! The control interface of an HLR: who stands behind a number or an IMSI, and where.
 //!
 //! Text in IPA frames, a line each way: `GET 7 subscriber.by-msisdn-15551234567.imsi`, and then `GET_REPLY 7 …` or
 //! `ERROR 7 …`.
@@ -9,6 +9,7 @@ mod subscriber;
 pub use client::{Answer, Ask, Client, Event};
 pub use subscriber::Subscriber;
 
+use crate::Imsi;
 use crate::ipa::{self, EXTENSION_CTRL, STREAM_OSMOCOM};
 use bytes::BytesMut;
 use std::fmt;
@@ -43,6 +44,36 @@ impl Msisdn {
     }
 }
 
+/// Whom a question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Whoever has this number.
+    Number(Msisdn),
+    /// Whoever has this IMSI.
+    Imsi(Imsi),
+}
+
+impl From<Msisdn> for Subject {
+    fn from(number: Msisdn) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<Imsi> for Subject {
+    fn from(imsi: Imsi) -> Self {
+        Self::Imsi(imsi)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "by-msisdn-{}", number.as_str()),
+            Self::Imsi(imsi) => write!(formatter, "by-imsi-{}", imsi.as_str()),
+        }
+    }
+}
+
 /// What can be asked about a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variable {
@@ -62,8 +93,8 @@ impl fmt::Display for Variable {
 }
 
 /// Writes a question as a whole frame.
-pub fn put_question(output: &mut BytesMut, id: u32, msisdn: &Msisdn, variable: Variable) {
-    let line = format!("GET {id} subscriber.by-msisdn-{}.{variable}", msisdn.as_str());
+pub fn put_question(output: &mut BytesMut, id: u32, subject: &Subject, variable: Variable) {
+    let line = format!("GET {id} subscriber.{subject}.{variable}");
     ipa::put(output, STREAM_OSMOCOM, &[EXTENSION_CTRL], line.as_bytes());
 }
 

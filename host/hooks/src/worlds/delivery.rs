@@ -77,8 +77,10 @@ impl World for DeliveryPolicy {
             legs: attempt.leg.1,
             peer: &peer,
             class: match attempt.class {
-                ErrorClass::Temporary => wit::ErrorClass::Temporary,
-                ErrorClass::Permanent | ErrorClass::UnknownSubscriber => wit::ErrorClass::Permanent,
+                ErrorClass::Temporary | ErrorClass::ThisMessage => wit::ErrorClass::Temporary,
+                ErrorClass::Permanent | ErrorClass::UnknownSubscriber | ErrorClass::NumberMoved => {
+                    wit::ErrorClass::Permanent
+                }
                 ErrorClass::Absent => wit::ErrorClass::Absent,
                 ErrorClass::MemoryFull => wit::ErrorClass::MemoryFull,
                 ErrorClass::Throttled | ErrorClass::QueueFull => wit::ErrorClass::Throttled,

@@ -239,6 +239,7 @@ fn step() -> impl Strategy<Value = Step> {
         (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
         any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
         time().prop_map(|until| StepKind::AwaitingAlert { until }),
+        time().prop_map(|until| StepKind::OthersFirst { until }),
         octets(15).prop_map(|raw| StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
         (pool(), pool_number()).prop_map(|(pool, number)| StepKind::SenderTaken { pool, number }),
         pool().prop_map(|pool| StepKind::NoSender { pool }),

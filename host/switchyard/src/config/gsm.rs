@@ -101,9 +101,16 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     if zone.is_none() {
         section.wrong("utc-offset", "must be like \"+02:00\" or \"-08:00\", in quarters of an hour");
     }
+    let can_check = ctrl.is_some() && matches!(role, Role::Proxy { .. });
+    let check_sender = section.flag("check-sender", can_check);
+    if check_sender && !can_check {
+        section
+            .wrong("check-sender", "needs role = \"proxy\" and `ctrl`: the HLR is asked where a sender is");
+    }
     let links = GsmOptions {
         role,
         ctrl,
+        check_sender,
         ctrl_timeout: section.duration("ctrl-timeout", defaults.ctrl_timeout),
         ipa_name,
         service_centre: Address::international(&centre),

@@ -1,7 +1,7 @@
 //! `[shell]` and `[[shell.users]]`.
 
 use super::UNNUMBERED;
-use ::shell::{Number, Numbers, Principal, ShellOptions, UserOptions};
+use ::shell::{Deliver, Number, Numbers, ParseNumberRangeError, Principal, ShellOptions, UserOptions};
 use configuration::Section;
 use engine::{PeerSettings, Uncertainty};
 use std::collections::BTreeSet;
@@ -92,17 +92,48 @@ fn user(section: &Section<'_>) -> Option<UserOptions> {
         section.wrong("user", "exactly one of user, uid, group and gid says for whom an entry is");
     }
     let operator = section.flag("operator", false);
-    let deliver = section.flag("deliver", false);
     let numbers = numbers(section);
-    if deliver && !matches!(&numbers, Numbers::These(these) if !these.is_empty()) {
-        section.wrong("deliver", "goes with numbers = [...]: what is for these is delivered to the inbox");
-    }
+    let deliver = deliver(section, &numbers);
     if !operator && matches!(&numbers, Numbers::These(these) if these.is_empty()) && !section.has("numbers") {
         section.wrong("numbers", "is missing; write for example numbers = [\"+16195550123\"]");
     }
     section.finish();
     let who = by_name.or(by_uid).or(by_group).or(by_gid)?;
     Some(UserOptions { who, numbers, operator, deliver })
+}
+
+/// Yes or no where numbers are listed, and numbers or their beginnings for who may act as any.
+fn deliver(section: &Section<'_>, numbers: &Numbers) -> Deliver {
+    if section.is_list("deliver") {
+        let mut ranges = Vec::new();
+        for text in section.texts("deliver").unwrap_or_default() {
+            match text.parse() {
+                Ok(range) => ranges.push(range),
+                Err(error) => section.wrong("deliver", ParseNumberRangeError::to_string(&error)),
+            }
+        }
+        if *numbers != Numbers::Any {
+            section.wrong(
+                "deliver",
+                "names numbers only beside numbers = \"any\"; for listed ones write deliver = true",
+            );
+        }
+        return Deliver::To(ranges);
+    }
+    if !section.flag("deliver", false) {
+        return Deliver::Nothing;
+    }
+    match numbers {
+        Numbers::Any => section.wrong(
+            "deliver",
+            "beside numbers = \"any\" names the numbers, or their beginnings: deliver = [\"+16195550123\", \"+1619556*\"]",
+        ),
+        Numbers::These(these) if these.is_empty() => {
+            section.wrong("deliver", "goes with numbers = [...]: what is for these is delivered to the inbox");
+        }
+        Numbers::These(_) => {}
+    }
+    Deliver::Own
 }
 
 /// A list of numbers, or the word `any`.

@@ -136,7 +136,7 @@ oprator = true
             "line 13: shell.users[0].numbers: \"16195550123\" is no number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
             "line 14: shell.users[1].user: exactly one of user, uid, group and gid says for whom an entry is",
             "line 17: shell.users[1].numbers: is \"all\", and must be a list of numbers, or \"any\"",
-            "line 21: shell.users[2].deliver: goes with numbers = [...]: what is for these is delivered to the inbox",
+            "line 21: shell.users[2].deliver: beside numbers = \"any\" names the numbers, or their beginnings: deliver = [\"+16195550123\", \"+1619556*\"]",
             "line 22: shell.users[3].numbers: is missing; write for example numbers = [\"+16195550123\"]",
             "line 24: shell.users[3].oprator: is unknown; did you mean \"operator\"?",
         ]
@@ -152,12 +152,17 @@ deliver = true
 [[shell.users]]
 gid = 8
 numbers = "any"
+deliver = ["+16195550125", "+1619556*"]
 "#;
     let config = Config::parse(right, Path::new("/etc/switchyard")).unwrap();
     assert_eq!(config.names(), ["shell"]);
     let shell = config.shell.unwrap();
     assert_eq!(shell.options.socket, Path::new("/etc/switchyard/x.sock"));
-    assert_eq!((shell.options.mode, shell.options.inboxes().len()), (0o660, 2));
+    assert_eq!(shell.options.mode, 0o660);
+    let inboxes = shell.options.inboxes();
+    for number in ["16195550123", "16195550124", "16195550125", "16195560000"] {
+        assert!(inboxes.has(number.as_bytes()), "{number}");
+    }
     assert!(shell.queue.addressee);
 }
 

@@ -133,9 +133,11 @@ impl World {
             0..4 => refused(ErrorClass::Throttled),
             4..14 => refused(ErrorClass::Absent),
             14..22 => refused(ErrorClass::MemoryFull),
-            22..28 => refused(ErrorClass::Temporary),
+            22..25 => refused(ErrorClass::Temporary),
+            25..28 => refused(ErrorClass::ThisMessage),
             28..31 if is_text(&flight.message) => refused(ErrorClass::Permanent),
-            31..37 => refused(ErrorClass::UnknownSubscriber),
+            31..34 => refused(ErrorClass::UnknownSubscriber),
+            34..37 => refused(ErrorClass::NumberMoved),
             37..50 if self.plan.silence => {
                 self.doubted.insert(id);
                 if self.random.chance(50) {
@@ -179,6 +181,21 @@ impl World {
         self.settle();
         self.apply(event);
         Witness::check_heard(&self.engine, &self.disk, &self.out, SERIAL, &heard, self.seed);
+    }
+
+    /// A number is seen to be somebody's, of whom it may have been before; perhaps nobody knows whose it was.
+    pub(super) fn number_learnt(&mut self) {
+        let msisdn = AddressBytes::from_slice(format!("861{}", self.random.below(FEW + 2)).as_bytes());
+        let imsi = plugins::imsi(&mut self.random, &msisdn);
+        let before = self.random.chance(50).then(|| plugins::imsi(&mut self.random, &msisdn));
+        self.settle();
+        self.apply(Event::Numbered { msisdn: msisdn.clone(), imsi: imsi.clone(), before });
+        for (message, leg) in Witness::waiting_for_alert(&self.engine, &self.disk, &self.out, SERIAL) {
+            let Some(leg) = plugins::leg_of(&message, leg) else { continue };
+            let other = leg.imsi.as_ref().is_some_and(|other| *other != imsi);
+            let under = plugins::number_on(&message, leg) == msisdn;
+            assert!(!(other && under), "seed {}: {:?} waits for who had the number", self.seed, message.id);
+        }
     }
 
     /// An answer that was given up comes after all. The network tells by the subscriber what it is an answer to: if the

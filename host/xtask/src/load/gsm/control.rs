@@ -124,6 +124,18 @@ fn ask(line: &str, shared: &Shared, control: &Control, waiting: &mut Waiting, ou
     else {
         return put(output, "ERROR err Command parser error.");
     };
+    let by_imsi = variable.strip_prefix("subscriber.by-imsi-").and_then(|rest| rest.split_once('.'));
+    if let Some((imsi, "info")) = by_imsi {
+        let subscribers = &shared.options.subscribers;
+        let text = match imsi.parse().ok().and_then(|imsi| subscribers.by_imsi(imsi)) {
+            None => format!("ERROR {id} No such subscriber."),
+            Some(subscriber) => {
+                let value = info(shared, subscriber, imsi, &subscribers.msisdn(subscriber));
+                format!("GET_REPLY {id} {variable} {value}")
+            }
+        };
+        return put(output, &text);
+    }
     let question = variable.strip_prefix("subscriber.by-msisdn-").and_then(|rest| rest.split_once('.'));
     let old = shared.options.centre.is_none();
     let Some((number, what)) = question.filter(|(_, what)| *what == "info" || *what == "imsi" && !old) else {
