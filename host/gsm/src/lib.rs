@@ -12,6 +12,7 @@
 
 mod client;
 mod desk;
+mod identity;
 mod mapping;
 mod mo;
 mod mt;

@@ -7,7 +7,7 @@ use doors::{ConnectionLimits, descriptor_share};
 const OWN: u64 = 512;
 
 impl Config {
-    /// Connections that all listeners may have, and those to peers: each takes a descriptor.
+    /// Connections that all listeners may have, and those to peers: each takes a descriptor, and an MSC's a second to the HLR.
     pub(crate) fn connections(&self) -> u64 {
         self.accepted_connections() + self.dialled_connections()
     }
@@ -17,8 +17,9 @@ impl Config {
         let sgip = self.sgip_listeners.iter().map(|listener| listener.connections);
         let business = self.business.iter().map(|door| door.limits.connections.connections);
         let redis = self.redis.iter().map(|door| door.options.connections);
+        let gsm = self.networks.iter().map(|network| 2 * network.links.limits.connections);
         let http = self.http_limits.connections;
-        let sum: usize = smpp.chain(sgip).chain(business).chain(redis).sum();
+        let sum: usize = smpp.chain(sgip).chain(business).chain(redis).chain(gsm).sum();
         (sum + http.connections + http.reserve) as u64
     }
 
@@ -61,6 +62,9 @@ impl Config {
                 &mut options.connections_per_address,
                 &mut options.unauthenticated_connections,
             );
+        }
+        for network in &mut self.networks {
+            fit_limits(&mut network.links.limits);
         }
         fit_limits(&mut self.http_limits.connections);
         true

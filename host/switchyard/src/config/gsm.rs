@@ -2,6 +2,7 @@
 
 use super::{UNNUMBERED, address, existing, small_file};
 use configuration::Section;
+use doors::ConnectionLimits;
 use engine::{PeerSettings, Uncertainty};
 use gsm::{GsmOptions, Role};
 use model::Address;
@@ -38,6 +39,17 @@ pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<Plans> {
     };
     section.finish();
     document
+}
+
+fn limits(section: &Section<'_>, defaults: ConnectionLimits) -> ConnectionLimits {
+    let connections = section.number("connections", defaults.connections as u64, 1..=10_000) as usize;
+    let per_address = defaults.per_address as u64;
+    ConnectionLimits {
+        connections,
+        per_address: section.number("connections-per-address", per_address, 1..=10_000) as usize,
+        unidentified: super::unbound_connections(section, "unidentified-connections", connections),
+        reserve: 0,
+    }
 }
 
 pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
@@ -85,6 +97,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     if zone.is_none() {
         section.wrong("utc-offset", "must be like \"+02:00\" or \"-08:00\", in quarters of an hour");
     }
+    let limits = limits(section, defaults.limits);
     let links = GsmOptions {
         role,
         ctrl,
@@ -98,6 +111,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         repetition: section.duration("repetition", defaults.repetition),
         zone: zone.unwrap_or(0),
         plan,
+        limits,
         connect_timeout: section.duration("connect-timeout", defaults.connect_timeout),
         keep_alive: section.duration("keep-alive", defaults.keep_alive),
         ..defaults
