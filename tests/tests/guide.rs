@@ -19,11 +19,8 @@ const MARKS: [&str; 4] = ["sh", "sh build", "sh elsewhere", "sh machine"];
 
 /// The commands that no test runs as the README has them, and why.
 const ELSEWHERE: [(&str, &str); 4] = [
-    (
-        "cargo xtask demo",
-        "builds a release, takes the ports that people remember, and runs until it is interrupted",
-    ),
-    ("cargo xtask package", "builds two releases"),
+    ("cargo xtask demo", "runs until it is interrupted; `cargo xtask test` runs it with --exit"),
+    ("cargo xtask package", "builds two releases; `cargo xtask test` runs its part --stage"),
     ("cargo xtask image", "builds a system of Debian's packages, as root"),
     ("cargo xtask test", "is what runs this test"),
 ];

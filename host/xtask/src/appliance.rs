@@ -51,6 +51,14 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
+/// The log of the appliance that was started last.
+static LAST_LOG: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The log of the appliance that this process started last, if the file is still there.
+pub fn last_log() -> Option<PathBuf> {
+    LAST_LOG.lock().clone().filter(|path| path.exists())
+}
+
 /// A configuration in the making.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
@@ -274,8 +282,9 @@ impl Blueprint {
             .with_context(|| format!("starting {}", self.binary.display()))?;
         let log = Arc::new(Log::default());
         let errors = process.stderr.take().context("no standard error")?;
-        let file =
-            std::fs::OpenOptions::new().create(true).append(true).open(self.folder.join("switchyard.log"))?;
+        let path = self.folder.join("switchyard.log");
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+        *LAST_LOG.lock() = Some(path);
         let reader = Arc::clone(&log);
         std::thread::Builder::new().name("log".to_owned()).spawn(move || reader.copy(errors, file))?;
         Ok(Appliance { process, log, blueprint: self.clone(), begun, started_in: Duration::ZERO })

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// The top of the source tree.
 pub fn root() -> PathBuf {
@@ -53,17 +54,31 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Builds the daemon and tells where it is.
+/// Builds the daemon and tells where it is. Cargo's own progress shows.
 pub fn daemon(release: bool) -> Result<PathBuf> {
+    let (what, profile) = match release {
+        true => ("building the daemon, with all optimisations", "release"),
+        false => ("building the daemon", "debug"),
+    };
     let mut cargo = cargo();
     if release {
-        cargo.args(["build", "--quiet", "--release", "--package", "switchyard"]);
+        cargo.args(["build", "--release", "--package", "switchyard"]);
     } else {
         // Of the whole workspace, so that cargo takes the features that the tests take, and with them what was built for them.
-        cargo.args(["build", "--quiet", "--workspace", "--bin", "switchyard"]);
+        cargo.args(["build", "--workspace", "--bin", "switchyard"]);
     }
-    run(&mut cargo)?;
-    Ok(target().join(if release { "release" } else { "debug" }).join("switchyard"))
+    phase(what, || run(&mut cargo))?;
+    Ok(target().join(profile).join("switchyard"))
+}
+
+/// Says what is done, does it, and says how long it took.
+pub fn phase<T, E>(what: &str, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    println!("{what} ...");
+    let begun = Instant::now();
+    let outcome = work();
+    let end = if outcome.is_ok() { "done" } else { "failed" };
+    println!("{what}: {end} after {:.0} s", begun.elapsed().as_secs_f64());
+    outcome
 }
 
 /// Where the tests' peers of other languages are installed.

@@ -2,20 +2,34 @@
 
 use crate::house;
 use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Builds all guests into `target/plugins`; does little when nothing has changed.
 pub(crate) fn build() -> Result<PathBuf> {
+    build_those(&["--workspace"])
+}
+
+/// Builds only these packages of `plugins/`, where the others are not needed.
+pub(crate) fn build_only(packages: &[&str]) -> Result<PathBuf> {
+    let selection: Vec<_> = packages.iter().flat_map(|package| ["--package", package]).collect();
+    build_those(&selection)
+}
+
+fn build_those(selection: &[&str]) -> Result<PathBuf> {
     let root = house::root();
     let rustc = compiler(&root)?;
     let build = root.join("target/plugins-build");
     let mut cargo = house::cargo();
     cargo
         .current_dir(root.join("plugins"))
-        .args(["build", "--quiet", "--release", "--workspace", "--lib", "--target", TARGET])
+        .args(["build", "--release", "--lib", "--target", TARGET])
+        .args(selection)
         .env("CARGO_TARGET_DIR", &build)
         .env(format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")), "wasm-component-ld")
         // The paths of this machine do not belong into a component.
@@ -23,7 +37,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     if let Some(rustc) = rustc {
         cargo.env("RUSTC", rustc).env_remove("RUSTUP_TOOLCHAIN");
     }
-    house::run(&mut cargo).context("building the guests failed")?;
+    house::phase("building the guests", || house::run(&mut cargo)).context("building the guests failed")?;
     let out = root.join("target/plugins");
     std::fs::create_dir_all(&out)?;
     let built = build.join(TARGET).join("release");
@@ -95,8 +109,7 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     println!("plugins: the Rust target {TARGET} is missing; asking rustup for it");
-    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
-    if added.is_ok_and(|status| status.success()) && has_target()? {
+    if added_by_rustup() && has_target()? {
         return Ok(None);
     }
     println!(
@@ -109,6 +122,37 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
         house::run(Command::new(&script).arg(&private))?;
     }
     Ok(Some(private.join("bin/rustc")))
+}
+
+/// How long rustup may look for the target before it says that it downloads something.
+const RUSTUP_SEARCHES: Duration = Duration::from_secs(20);
+
+/// Asks rustup for the target. A machine without a way to rustup's server would wait for minutes, so the search has a
+/// limit; a download that has begun takes as long as it takes.
+fn added_by_rustup() -> bool {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let Ok(mut child) = rustup.spawn() else { return false };
+    let Some(errors) = child.stderr.take() else { return false };
+    let (sender, began) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            eprintln!("{line}");
+            if line.contains("downloading") {
+                // Nobody may listen any more.
+                let _ = sender.send(());
+            }
+        }
+    });
+    // An end of the reader, and so of rustup, is an answer too.
+    if matches!(began.recv_timeout(RUSTUP_SEARCHES), Err(mpsc::RecvTimeoutError::Timeout)) {
+        println!("plugins: rustup has found nothing within {} s", RUSTUP_SEARCHES.as_secs());
+        // Already gone is as good.
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    let _ = reader.join();
+    status.is_ok_and(|status| status.success())
 }
 
 fn has_target() -> Result<bool> {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the appliance does and what it costs, in one table from one run.
 
+use super::aims;
 use super::place::Place;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -257,16 +258,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(Room::Gsm(gsm)) = &options.room {
         return super::gsm_bench::run(gsm, options.binary.as_deref());
     }
-    if let Some(Room::Hooks(options)) = &options.room {
-        return super::hooks_bench::run(options);
+    if let Some(Room::Hooks(hooks)) = &options.room {
+        return super::hooks_bench::run(hooks, options.binary.as_deref());
     }
     if let Some(Room::Pool(pool)) = &options.room {
         return super::pool_bench::run(pool, options.binary.as_deref());
     }
     if let Some(Room::Outage) = &options.room {
-        return outage(options);
+        return Place::with("outage-", options.binary.as_deref(), |place| outage(place, options));
     }
-    let place = Place::prepare("bench-", options.binary.as_deref())?;
+    Place::with("bench-", options.binary.as_deref(), |place| whole(place, options))
+}
+
+/// The one table of the whole appliance.
+fn whole(place: &Place, options: &Options) -> Result<()> {
     println!(
         "bench: {} processors shared by appliance, source and sink; {} s each; texts of 100 octets; window {}",
         std::thread::available_parallelism()?,
@@ -299,7 +304,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let difference = links.zip(links_native).map(|(with, without)| with - without);
     drop(line);
 
-    let memory = memory(&place, options)?;
+    let memory = memory(place, options)?;
     println!();
     match rows[0].hook {
         Some(hook) => println!("router call, by the appliance's own count: {hook:.2} µs"),
@@ -324,8 +329,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The archive's data base goes away and comes back under full load.
-fn outage(options: &Options) -> Result<()> {
-    let place = Place::prepare("outage-", options.binary.as_deref())?;
+fn outage(place: &Place, options: &Options) -> Result<()> {
     println!("  {}", HEAD.replace('\n', "\n  "));
     let mut blueprint = place.blueprint("none")?;
     blueprint.router(&place.component, POLICY)?;
@@ -344,7 +348,9 @@ fn outage(options: &Options) -> Result<()> {
     let before = line.tally.accepted_so_far();
     let down = line.measure("MariaDB stopped", options, None)?;
     let missed = line.tally.accepted_so_far() - before;
-    ensure!(missed >= 100_000, "only {missed} messages while the data base was stopped; take more --seconds");
+    aims::check(missed >= 100_000, || {
+        format!("only {missed} messages while the data base was stopped; take more --seconds")
+    })?;
     database.start()?;
     let back = line.measure("MariaDB back, catching up", options, None)?;
     let began = Instant::now();

@@ -36,14 +36,7 @@ enum Uncertain {
 const MOST: usize = 12_000_000;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = Place::prepare("crash-", options.binary.as_deref())?;
-    match crash(&place, options) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            println!("kept for looking into: {}", place.keep().display());
-            Err(error)
-        }
-    }
+    Place::with("crash-", options.binary.as_deref(), |place| crash(place, options))
 }
 
 fn crash(place: &Place, options: &Options) -> Result<()> {

@@ -18,6 +18,9 @@ pub(crate) struct Options {
     /// A daemon that is built already, instead of building one.
     #[arg(long)]
     pub(super) binary: Option<PathBuf>,
+    /// Build the daemon with all optimisations, as it is packaged; this takes several minutes longer.
+    #[arg(long, conflicts_with = "binary")]
+    pub(super) release: bool,
     /// The SGIP platform instead: a sample business system on one side, a sample gateway on the other.
     #[arg(long)]
     pub(crate) sgip: bool,
@@ -35,17 +38,35 @@ const SECOND: &str = "# Premium numbers are refused; the rest goes upstream.\n\
     [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"premium\"\n\n\
     [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"the second policy: no premium numbers\"\n";
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    println!("demo: building the guests and the appliance (the first time takes some minutes)");
-    let component = crate::plugins::build()?.join("prefix_router.wasm");
-    let binary = match &options.binary {
-        Some(binary) => binary.clone(),
-        None => house::daemon(true)?,
-    };
-    let folder = house::target().join("demo");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+/// What every demonstration starts from: the daemon, the guests, an empty folder.
+pub(super) struct Prepared {
+    pub(super) binary: PathBuf,
+    /// The folder of the built guests.
+    pub(super) guests: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+impl Prepared {
+    /// Builds the daemon and these guests, and clears `target/FOLDER`.
+    pub(super) fn new(options: &Options, folder: &str, guests: &[&str]) -> Result<Self> {
+        println!("demo: the first start builds everything, which takes some minutes");
+        let guests = crate::plugins::build_only(guests)?;
+        let binary = match &options.binary {
+            Some(binary) => binary.clone(),
+            None => house::daemon(options.release)?,
+        };
+        let folder = house::target().join(folder);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+        }
+        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        Ok(Self { binary, guests, folder })
     }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let Prepared { binary, guests, folder } = Prepared::new(options, "demo", &["prefix-router"])?;
+    let component = guests.join("prefix_router.wasm");
     let tally = Arc::new(Tally::new(4_000_000));
     let peer = SinkOptions { receipts: true, ..SinkOptions::default() };
     let sink = Sink::start(peer, &tally)?;
@@ -119,7 +140,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ("/v1/queues", "what waits, and for what"),
         ("/v1/links", "who is connected"),
         (path.as_str(), "one message's story"),
-        ("/v1/plugins", "who decides"),
+        ("/v1/hooks", "who decides"),
         ("/metrics", "for Prometheus"),
     ] {
         println!("  curl -s -H \"Authorization: Bearer $TOKEN\" http://{http}{path}   # {what}");
@@ -136,9 +157,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The version of the live router.
 fn version(appliance: &Appliance) -> Result<String> {
-    let plugins = appliance.get("/v1/plugins")?;
-    Ok(plugins["bindings"][0]["chain"][0]["version"].as_str().context("no router is bound")?.to_owned())
+    let hook = appliance.get("/v1/hooks/router")?;
+    let version = hook["live"]["chain"][0]["version"].as_str();
+    Ok(version.context("GET /v1/hooks/router names no live router")?.to_owned())
 }
 
 fn wait_for_all(tally: &Tally) -> Result<()> {

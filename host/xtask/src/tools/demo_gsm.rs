@@ -1,7 +1,7 @@
 //! `cargo xtask demo --gsm`: phones that send and receive, through the real OsmoHLR. The MSC and its phones are a stand-in's:
 //! a real one needs a radio side.
 
-use super::demo::Options;
+use super::demo::{Options, Prepared};
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,18 +24,10 @@ const ROUTES: &str = "[[route]]\nprefix = \"1555123\"\nhome = true\nnote = \"a p
                       [default]\nreject = \"no-route\"\n";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    println!("demo: building the appliance (the first time takes some minutes)");
     super::setup::packages(|package| package == "osmo-hlr")?;
-    let component = crate::plugins::build()?.join("prefix_router.wasm");
-    let binary = match &options.binary {
-        Some(binary) => binary.clone(),
-        None => house::daemon(true)?,
-    };
-    let folder = house::target().join("demo-gsm");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
-    }
-    std::fs::create_dir_all(&folder)?;
+    let Prepared { binary, guests, folder } =
+        Prepared::new(options, "demo-gsm", &["prefix-router", "hlr-resolver"])?;
+    let component = guests.join("prefix_router.wasm");
     let hlr = Hlr::start(&folder)?;
     for subscriber in [ALICE, BOB] {
         hlr.subscriber(&Subscribers::imsi_digits(subscriber), &number(subscriber))?;

@@ -1,27 +1,18 @@
 //! `cargo xtask demo --sgip`: the whole circle of the SGIP platform, with a sample business system and gateway.
 
-use super::demo::Options;
+use super::demo::{Options, Prepared};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use xtask::appliance::{Appliance, Blueprint, PASSWORD};
-use xtask::house;
 use xtask::sample::{Gateway, Shop};
 
 const SECRET: &str = "sample-secret";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    println!("demo: building the appliance (the first time takes some minutes)");
-    let component = crate::plugins::build()?.join("prefix_router.wasm");
-    let binary = match &options.binary {
-        Some(binary) => binary.clone(),
-        None => house::daemon(true)?,
-    };
-    let folder = house::target().join("demo-sgip");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
-    }
+    let Prepared { binary, guests, folder } = Prepared::new(options, "demo-sgip", &["prefix-router"])?;
+    let component = guests.join("prefix_router.wasm");
     let shop = Shop::start(SECRET)?;
     let mut blueprint = Blueprint::new(&binary, &folder)?;
     let gateway = Gateway::start(blueprint.sgip())?;

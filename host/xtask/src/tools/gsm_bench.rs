@@ -42,7 +42,10 @@ const ROUTES: &str = "[default]\nhome = true\nnote = \"everybody is at home\"\n"
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
-    let place = Place::prepare("bench-gsm-", binary)?;
+    Place::with("bench-gsm-", binary, |place| measure(place, options))
+}
+
+fn measure(place: &Place, options: &Options) -> Result<()> {
     println!(
         "bench gsm: {} processors, shared by the appliance, the source, the MSC and the HLR",
         std::thread::available_parallelism()?
@@ -55,11 +58,11 @@ pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
         println!("  one at a time for each subscriber; the phones take everything at once\n");
         println!("{HEAD}");
         for numbers in [1_000, 100_000] {
-            messages(&place, options, numbers)?;
+            messages(place, options, numbers)?;
         }
     }
     if options.wants("passing") {
-        passing(&place, options)?;
+        passing(place, options)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub(crate) mod aims;
 pub(crate) mod archive_bench;
 pub(crate) mod bench;
 mod console_bench;
@@ -19,3 +20,4 @@ pub(crate) mod reconfigure;
 pub(crate) mod setup;
 pub(crate) mod swap;
 pub(crate) mod test;
+mod verbs;

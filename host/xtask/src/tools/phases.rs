@@ -1,6 +1,7 @@
 //! Traffic while something is done to the appliance, and traffic while nothing is: what it feels like for who sends.
 
-use anyhow::{Result, bail, ensure};
+use super::aims;
+use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xtask::load::{Source, SourceOptions, SourceReport, Stop, Tally};
@@ -33,7 +34,11 @@ impl Phase {
     /// How much longer the longest answer was than in the other phase; an error where that is more than [`ALLOWED`].
     pub(crate) fn delay_against(&self, other: &Self) -> Result<Duration> {
         let delay = self.source.answers.max().saturating_sub(other.source.answers.max());
-        ensure!(delay <= ALLOWED, "the longest answer was {delay:?} longer than while nothing was done");
+        aims::check(delay <= ALLOWED, || {
+            format!(
+                "the longest answer was {delay:?} longer than while nothing was done (allowed {ALLOWED:?})"
+            )
+        })?;
         Ok(delay)
     }
 }

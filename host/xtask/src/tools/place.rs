@@ -7,9 +7,9 @@ use xtask::house;
 
 /// Everything that a run of a tool needs.
 pub(crate) struct Place {
-    /// Removed at the end, unless something went wrong.
+    /// On the disk of the build: a memory file system would make a commit free.
     pub(crate) folder: tempfile::TempDir,
-    /// The release build.
+    /// The daemon: the release build, unless the caller named another.
     pub(crate) binary: PathBuf,
     /// The default router.
     pub(crate) component: PathBuf,
@@ -20,18 +20,26 @@ pub(crate) const POLICY: &str =
     "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
 impl Place {
-    /// Builds the appliance and its guests, and makes a folder on the disk of the build (a memory file system would make
-    /// a commit free).
-    pub(crate) fn prepare(name: &str, binary: Option<&Path>) -> Result<Self> {
+    /// Builds the daemon (unless `binary` names one) and its guests, and runs `work` in a new folder. The folder is removed
+    /// after success and kept after a failure, with the log in it.
+    pub(crate) fn with<T>(
+        name: &str,
+        binary: Option<&Path>,
+        work: impl FnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
         let component = crate::plugins::build()?.join("prefix_router.wasm");
         let binary = match binary {
             Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display()))?,
             None => house::daemon(true)?,
         };
-        let above = house::target().join("runs");
-        std::fs::create_dir_all(&above)?;
-        let folder = tempfile::Builder::new().prefix(name).tempdir_in(above)?;
-        Ok(Self { folder, binary, component })
+        let folder = tempfile::Builder::new().prefix(name).tempdir_in(runs()?)?;
+        let place = Self { folder, binary, component };
+        let outcome = work(&place);
+        if outcome.is_err() {
+            // Its path stands in the message of the failure.
+            let _ = place.folder.keep();
+        }
+        outcome
     }
 
     /// A configuration with the account `load`, in a folder of its own.
@@ -40,9 +48,11 @@ impl Place {
         blueprint.account("load", "window = 4000\nsessions = 20\nqueue-limit = 100000000");
         Ok(blueprint)
     }
+}
 
-    /// Keeps the folder, for somebody to look into.
-    pub(crate) fn keep(self) -> PathBuf {
-        self.folder.keep()
-    }
+/// Where the tools make their folders: on the disk of the build.
+pub(crate) fn runs() -> Result<PathBuf> {
+    let above = house::target().join("runs");
+    std::fs::create_dir_all(&above).with_context(|| format!("creating {}", above.display()))?;
+    Ok(above)
 }

@@ -26,14 +26,7 @@ pub(crate) struct Options {
 const MOST: usize = 24_000_000;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = Place::prepare("reconfigure-", options.binary.as_deref())?;
-    match reconfigure(&place, options) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            println!("kept for looking into: {}", place.keep().display());
-            Err(error)
-        }
-    }
+    Place::with("reconfigure-", options.binary.as_deref(), |place| reconfigure(place, options))
 }
 
 fn reconfigure(place: &Place, options: &Options) -> Result<()> {
@@ -85,7 +78,7 @@ fn reconfigure(place: &Place, options: &Options) -> Result<()> {
     ensure!(report.binds == 2, "the links of a peer that was not touched were made anew");
     let delay = with.delay_against(&without)?;
     println!(
-        "reconfigure: nobody noticed: the longest answer was {delay:.1?} longer than without changes (allowed {ALLOWED:?})"
+        "reconfigure: nothing was lost; the longest answer was {delay:.1?} longer than without changes (allowed {ALLOWED:?})"
     );
     Ok(())
 }

@@ -30,14 +30,7 @@ pub(crate) struct Options {
 const MOST: usize = 24_000_000;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = Place::prepare("swap-", options.binary.as_deref())?;
-    match swap(&place, options) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            println!("kept for looking into: {}", place.keep().display());
-            Err(error)
-        }
-    }
+    Place::with("swap-", options.binary.as_deref(), |place| swap(place, options))
 }
 
 fn swap(place: &Place, options: &Options) -> Result<()> {
@@ -99,7 +92,7 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
     );
     let delay = with.delay_against(&without)?;
     println!(
-        "swap: nobody noticed: the longest answer was {delay:.1?} longer than without exchanges (allowed {ALLOWED:?})"
+        "swap: nothing was lost; the longest answer was {delay:.1?} longer than without exchanges (allowed {ALLOWED:?})"
     );
     Ok(())
 }

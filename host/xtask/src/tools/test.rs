@@ -17,9 +17,19 @@ const POLICIES: &[&str] = &[
     "--package=prepaid-policy",
 ];
 
-pub(crate) fn run() -> Result<()> {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only run the verbs of this program, each of them shortly.
+    #[arg(long)]
+    verbs: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
     super::setup::run()?;
+    if options.verbs {
+        return verbs();
+    }
     crate::plugins::build()?;
     step("formatting", &["fmt", "--all", "--check"])?;
     step("lints", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
@@ -27,6 +37,7 @@ pub(crate) fn run() -> Result<()> {
     house::daemon(false)?;
     let passed = tests(&["test", "--workspace", "--no-fail-fast"])?
         + tests(&[&["test", "--manifest-path", "plugins/Cargo.toml"], POLICIES].concat())?;
+    verbs()?;
     println!(
         "test: all well: {passed} tests passed, formatting and lints are clean ({} s)",
         begun.elapsed().as_secs()
@@ -34,9 +45,18 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// Runs the verbs, with the daemon and the measuring program as the tests have built them.
+fn verbs() -> Result<()> {
+    let daemon = house::daemon(false)?;
+    let mut example = house::cargo();
+    house::run(example.args(["build", "--quiet", "--workspace", "--example", "measure_hooks"]))?;
+    super::verbs::run(&daemon)
+}
+
 fn step(name: &str, arguments: &[&str]) -> Result<()> {
-    println!("test: {name}");
-    house::run(house::cargo().args(arguments)).with_context(|| format!("{name}: not clean"))
+    let what = format!("test: {name}");
+    house::phase(&what, || house::run(house::cargo().args(arguments)))
+        .with_context(|| format!("{name}: not clean"))
 }
 
 /// Runs tests and gives their number.

@@ -5,6 +5,7 @@ mod plain;
 pub(super) mod questions;
 pub(super) mod shelf;
 
+use super::place::runs;
 use anyhow::{Context, Result, ensure};
 use archive::{Archive, RunningPump};
 use plain::Plain;
@@ -13,7 +14,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xtask::database::Database;
-use xtask::house;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -65,8 +65,7 @@ impl Place {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let above = house::target().join("runs");
-    std::fs::create_dir_all(&above)?;
+    let above = runs()?;
     println!(
         "bench archive: {} processors shared by pump and server; {} rounds of {} messages; {BATCH} rows a transaction",
         std::thread::available_parallelism()?,

@@ -13,14 +13,28 @@ pub(super) struct Measuring {
 }
 
 impl Measuring {
+    /// Builds both with all optimisations.
     pub(super) fn build() -> Result<Self> {
-        let mut cargo = house::cargo();
         // In one go: by itself the example would take other features of what both are made of, and build it once more.
-        cargo.args(["build", "--quiet", "--release", "--package", "switchyard", "--bin", "switchyard"]);
+        let mut cargo = house::cargo();
+        cargo.args(["build", "--release", "--package", "switchyard", "--bin", "switchyard"]);
         cargo.args(["--package", "hooks", "--example", "measure_hooks"]);
-        house::run(&mut cargo)?;
-        let release = house::target().join("release");
-        Ok(Self { daemon: release.join("switchyard"), program: release.join("examples/measure_hooks") })
+        house::phase("building the daemon and measure_hooks, with all optimisations", || {
+            house::run(&mut cargo)
+        })?;
+        Self::beside(&house::target().join("release/switchyard"))
+    }
+
+    /// A daemon that is built already, and `examples/measure_hooks` beside it, where cargo puts both.
+    pub(super) fn beside(daemon: &Path) -> Result<Self> {
+        let daemon = daemon.canonicalize().with_context(|| format!("{}", daemon.display()))?;
+        let program = daemon.with_file_name("examples").join("measure_hooks");
+        ensure!(
+            program.exists(),
+            "there is no {}; build it: cargo build --package hooks --example measure_hooks",
+            program.display()
+        );
+        Ok(Self { daemon, program })
     }
 
     /// Has something measured in `folder`, where plugins are kept.

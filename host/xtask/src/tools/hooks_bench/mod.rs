@@ -12,6 +12,7 @@ use super::place::Place;
 use anyhow::Result;
 use guests::Guests;
 use measuring::Measuring;
+use std::path::Path;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -45,27 +46,33 @@ impl Options {
     }
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let measuring = Measuring::build()?;
+pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
+    let measuring = match binary {
+        Some(binary) => Measuring::beside(binary)?,
+        None => Measuring::build()?,
+    };
     let others = options.wants("calls") || options.wants("exchange");
     let guests = Guests::build(&measuring.daemon, others, options.all)?;
-    let place = Place::prepare("bench-hooks-", Some(&measuring.daemon))?;
+    Place::with("bench-hooks-", Some(&measuring.daemon), |place| measure(&measuring, &guests, place, options))
+}
+
+fn measure(measuring: &Measuring, guests: &Guests, place: &Place, options: &Options) -> Result<()> {
     println!(
         "bench hooks: {} processors, shared by everything that takes part",
         std::thread::available_parallelism()?
     );
     let begun = Instant::now();
     if options.wants("calls") {
-        calls::measure(&measuring, &guests, options)?;
+        calls::measure(measuring, guests, options)?;
     }
     if options.wants("traffic") {
-        traffic::measure(&place, &guests, options)?;
+        traffic::measure(place, guests, options)?;
     }
     if options.wants("exchange") {
-        exchange::measure(&measuring, &place, &guests, options)?;
+        exchange::measure(measuring, place, guests, options)?;
     }
     if options.wants("replay") {
-        replay::measure(&place, options)?;
+        replay::measure(place, options)?;
     }
     println!("bench hooks: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())

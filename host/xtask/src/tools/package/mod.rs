@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// A release build that is there already, for the Debian package.
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Only lay out the files that all forms share, in `target/package/stage`, with no tool that is not on every machine.
+    #[arg(long, conflicts_with = "test")]
+    stage: bool,
     /// A static release build that is there already, for image and tarball.
     #[arg(long)]
     static_binary: Option<PathBuf>,
@@ -69,6 +72,11 @@ pub(crate) fn folder() -> PathBuf {
 /// Makes what is asked for, and tries it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
+    if options.stage {
+        let stage = Stage::make(&dynamic(options.binary.as_deref())?)?;
+        println!("package: laid out in {}", stage.folder.display());
+        return Ok(());
+    }
     needs::install(options.test)?;
     let wants = |form| options.only.contains(&form);
     let folder = folder();
@@ -132,10 +140,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn dynamic(binary: Option<&Path>) -> Result<PathBuf> {
     match binary {
         Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display())),
-        None => {
-            println!("package: building the daemon");
-            house::daemon(true)
-        }
+        None => house::daemon(true),
     }
 }
 

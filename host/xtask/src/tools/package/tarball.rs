@@ -17,16 +17,15 @@ fn target() -> String {
 
 /// Builds the static daemon. In a folder of its own below that of other builds: with other flags everything is built anew.
 pub(super) fn build() -> Result<PathBuf> {
-    println!("package: building the static daemon");
     let target = target();
     let folder = house::target().join("static");
     let mut cargo = house::cargo();
     // With a target that is named, the flags are for it and not for macros, which cannot be static.
     cargo
-        .args(["build", "--quiet", "--release", "--package", "switchyard", "--target", &target])
+        .args(["build", "--release", "--package", "switchyard", "--target", &target])
         .env("CARGO_TARGET_DIR", &folder)
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    house::run(&mut cargo)?;
+    house::phase("package: building the static daemon", || house::run(&mut cargo))?;
     Ok(folder.join(target).join("release/switchyard"))
 }
 

@@ -5,7 +5,6 @@ use super::{Options, Spread};
 use crate::tools::place::Place;
 use anyhow::Result;
 
-const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const CROWD: (usize, usize) = (50, 16);
 
 pub(super) fn measure(options: &Options, place: &Place) -> Result<()> {
@@ -19,7 +18,7 @@ pub(super) fn measure(options: &Options, place: &Place) -> Result<()> {
         "     numbers       pairs a second: least    median  greatest   processor, µs a pair   memory, octets a number"
     );
     let mut pools = Vec::new();
-    for size in SIZES {
+    for &size in &options.sizes {
         let before = target.memory().unwrap_or_default();
         let pool = target.pool(&format!("numbers-{size}"), size)?;
         let memory = target.memory().unwrap_or_default().saturating_sub(before) as f64 / size as f64;

@@ -6,11 +6,11 @@ mod disk;
 mod rates;
 mod target;
 
+use crate::tools::place::{Place, runs};
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::time::Duration;
 use target::Kind;
-use xtask::house;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// Numbers in the pool that is asked.
     #[arg(long, default_value_t = 100_000)]
     numbers: usize,
+    /// Sizes of the pools of which a call's cost is compared, several with commas.
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000,1000000")]
+    sizes: Vec<usize>,
     /// Only these, with commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
@@ -89,9 +92,7 @@ pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
     crate::tools::setup::packages(|name| name == "redis-server")?;
     let kinds = options.kinds();
     // On the disk of the build: a memory file system would make a commit free.
-    let above = house::target().join("runs");
-    std::fs::create_dir_all(&above)?;
-    let folder = tempfile::Builder::new().prefix("bench-pool-").tempdir_in(above)?;
+    let folder = tempfile::Builder::new().prefix("bench-pool-").tempdir_in(runs()?)?;
     println!(
         "bench pool: {} processors, shared by the server and those who call ({} thread)",
         std::thread::available_parallelism()?,
@@ -100,16 +101,18 @@ pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
     if options.wants(Part::Disk) {
         disk::measure(folder.path())?;
     }
-    let place = if kinds.contains(&Kind::Ours) && options.part != Some(Part::Disk) {
-        Some(super::place::Place::prepare("bench-pool-ours-", binary)?)
-    } else {
-        None
+    let measure = |place: Option<&Place>| -> Result<()> {
+        if options.wants(Part::Rates) {
+            rates::measure(options, &kinds, folder.path(), place)?;
+        }
+        if let Some(place) = place.filter(|_| options.wants(Part::Cost)) {
+            cost::measure(options, place)?;
+        }
+        Ok(())
     };
-    if options.wants(Part::Rates) {
-        rates::measure(options, &kinds, folder.path(), place.as_ref())?;
+    if kinds.contains(&Kind::Ours) && options.part != Some(Part::Disk) {
+        Place::with("bench-pool-ours-", binary, |place| measure(Some(place)))
+    } else {
+        measure(None)
     }
-    if let Some(place) = place.filter(|_| options.wants(Part::Cost)) {
-        cost::measure(options, &place)?;
-    }
-    Ok(())
 }

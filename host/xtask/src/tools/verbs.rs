@@ -1,0 +1,185 @@
+//! Every verb of this program, run shortly with the daemon that the tests have built: a verb that nothing runs stops working
+//! unseen. What they print goes to a log of each run's own; a failure shows its end.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use xtask::house;
+
+/// What is run: the words, as few as show that the verb works. `DAEMON` is the daemon's path.
+const RUNS: &[&[&str]] = &[
+    &["plugins"],
+    &["load", "--count", "20000"],
+    &["demo", "--exit", "--binary", DAEMON],
+    &["demo", "--sgip", "--exit", "--binary", DAEMON],
+    &["demo", "--gsm", "--exit", "--binary", DAEMON],
+    &["crash", "--kills", "2", "--binary", DAEMON],
+    &["swap", "--swaps", "2", "--rollbacks", "1", "--rate", "200", "--binary", DAEMON],
+    &["reconfigure", "--changes", "5", "--rate", "200", "--binary", DAEMON],
+    &["bench", "--seconds", "1", "--window", "40", "--waiting", "400", "--binary", DAEMON],
+    &["bench", "archive", "--rows", "2000", "--questions", "5", "--messages", "4000", "--rounds", "1"],
+    &[
+        "bench",
+        "--binary",
+        DAEMON,
+        "console",
+        "--peers",
+        "3",
+        "--accounts",
+        "3",
+        "--messages",
+        "2000",
+        "--rounds",
+        "1",
+    ],
+    &[
+        "bench",
+        "--binary",
+        DAEMON,
+        "gsm",
+        "--messages",
+        "200",
+        "--window",
+        "40",
+        "--subscribers",
+        "50",
+        "--questions",
+        "50",
+    ],
+    &["bench", "--binary", DAEMON, "hooks", "--only", "traffic", "--pairs", "1", "--seconds", "0.5"],
+    &["bench", "--binary", DAEMON, "hooks", "--only", "replay", "--messages", "1000"],
+    &["bench", "--seconds", "1", "--window", "40", "--binary", DAEMON, "outage"],
+    &[
+        "bench",
+        "--binary",
+        DAEMON,
+        "pool",
+        "--seconds",
+        "0.2",
+        "--rounds",
+        "1",
+        "--connections",
+        "2",
+        "--pipeline",
+        "4",
+        "--numbers",
+        "1000",
+        "--sizes",
+        "1000",
+    ],
+    &["package", "--stage", "--binary", DAEMON],
+];
+
+/// What is not run, and why.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("setup", "has run before the tests"),
+    ("test", "is what runs this"),
+    ("bench hooks, its parts calls and exchange", "they build guests in four languages"),
+    ("package as a whole", "builds two releases, and cargo-deb and cargo-cyclonedx once"),
+    ("image", "builds a system of Debian's packages, as root, in twenty minutes"),
+];
+
+const DAEMON: &str = "DAEMON";
+
+/// Runs all of them, one after the other.
+pub(super) fn run(daemon: &Path) -> Result<()> {
+    let xtask = std::env::current_exe().context("finding this program")?;
+    let folder = house::target().join("verbs");
+    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let begun = Instant::now();
+    let mut failed = Vec::new();
+    for words in RUNS {
+        let shown = words.join(" ").replace(DAEMON, "target/debug/switchyard");
+        let one = Instant::now();
+        let log = folder.join(format!("{}.log", name(words)));
+        let outcome = run_one(&xtask, words, daemon, &log);
+        let result = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("verb {shown} ... {result} ({:.1} s)", one.elapsed().as_secs_f64());
+        if let Err(error) = outcome {
+            println!("{error:#}");
+            failed.push(shown);
+        }
+    }
+    for (verb, reason) in NOT_RUN {
+        println!("verb {verb}: not run here: {reason}");
+    }
+    println!(
+        "verbs: {} passed, {} failed ({:.0} s)",
+        RUNS.len() - failed.len(),
+        failed.len(),
+        begun.elapsed().as_secs_f64()
+    );
+    ensure!(failed.is_empty(), "verbs that do not work: {}", failed.join("; "));
+    Ok(())
+}
+
+fn run_one(xtask: &Path, words: &[&str], daemon: &Path, log: &PathBuf) -> Result<()> {
+    let output = File::create(log).with_context(|| format!("creating {}", log.display()))?;
+    let mut verb = Command::new(xtask);
+    verb.arg("--no-aims").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    for word in words {
+        match *word {
+            DAEMON => verb.arg(daemon),
+            word => verb.arg(word),
+        };
+    }
+    let status = verb.status().with_context(|| format!("running {}", xtask.display()))?;
+    if !status.success() {
+        let text = std::fs::read(log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<_> = text.lines().collect();
+        bail!("{}\n{status}; {}", lines[lines.len().saturating_sub(30)..].join("\n"), log.display());
+    }
+    Ok(())
+}
+
+/// The name of a run's log: its words without options' values.
+fn name(words: &[&str]) -> String {
+    let words: Vec<_> =
+        words.iter().filter(|word| **word != DAEMON).map(|word| word.replace("--", "")).collect();
+    words.join("-").replace(['.', ','], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn command() -> clap::Command {
+        crate::Arguments::command()
+    }
+
+    #[test]
+    fn every_verb_is_run_or_named_with_a_reason() {
+        for verb in command().get_subcommands() {
+            let name = verb.get_name();
+            let run = RUNS.iter().any(|words| words[0] == name);
+            let told = NOT_RUN.iter().any(|(not, _)| not.split(' ').next() == Some(name));
+            assert!(run || told, "cargo xtask {name} is neither run nor named as not run");
+        }
+        let bench = command().find_subcommand("bench").unwrap().clone();
+        for part in bench.get_subcommands() {
+            let name = part.get_name();
+            assert!(
+                RUNS.iter().any(|words| words[0] == "bench" && words.contains(&name)),
+                "cargo xtask bench {name} is not run"
+            );
+        }
+    }
+
+    #[test]
+    fn the_words_of_every_run_are_understood() {
+        for words in RUNS {
+            let words = [&["xtask", "--no-aims"], *words].concat();
+            command().try_get_matches_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        }
+    }
+
+    #[test]
+    fn every_run_has_a_log_of_its_own() {
+        let names: std::collections::BTreeSet<_> = RUNS.iter().map(|words| name(words)).collect();
+        assert_eq!(names.len(), RUNS.len());
+    }
+}
