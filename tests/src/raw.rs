@@ -56,6 +56,17 @@ impl Raw {
         Ok((id, status, sequence, body))
     }
 
+    /// Reads the head of an HTTP answer, up to its empty line.
+    pub fn head(&mut self) -> Result<String> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut octet = [0];
+            self.socket.read_exact(&mut octet)?;
+            head.push(octet[0]);
+        }
+        Ok(String::from_utf8_lossy(&head).into_owned())
+    }
+
     /// Reads until the other side closes; gives what came.
     pub fn until_closed(&mut self) -> Result<Vec<u8>> {
         let mut all = Vec::new();

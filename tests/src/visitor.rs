@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use ureq::http::{HeaderMap, Request};
 use ureq::tls::{Certificate, ClientCert, RootCerts, TlsConfig};
 use xtask::appliance::Appliance;
@@ -45,9 +46,14 @@ impl Visitor {
 
     /// Who comes through TLS, trusts this certificate alone, and may have one of his own.
     pub fn trusting(appliance: &Appliance, certificate: &[u8], own: Option<ClientCert>) -> Result<Self> {
+        Self::trusting_at(appliance.blueprint().http(), certificate, own)
+    }
+
+    /// The same at any listener of the appliance.
+    pub fn trusting_at(address: SocketAddr, certificate: &[u8], own: Option<ClientCert>) -> Result<Self> {
         let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate)?]);
         let tls = TlsConfig::builder().root_certs(roots).client_cert(own).build();
-        let base = format!("https://{}", appliance.blueprint().http());
+        let base = format!("https://{address}");
         Ok(Self { agent: agent(Some(tls)), base, shows: Vec::new() })
     }
 

@@ -1,12 +1,12 @@
-//! TLS at the admin's door.
+//! TLS and limits at the listeners for HTTP: the admin's and the business systems'.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::appliance::{Appliance, Blueprint};
-use behaviour_tests::{PATIENCE, Stage, Visitor, until};
+use behaviour_tests::{PATIENCE, Raw, Stage, Visitor, until};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use ureq::tls::{Certificate, ClientCert, PrivateKey};
 
@@ -177,5 +177,109 @@ fn what_is_wrong_with_the_lock_is_told_before_the_start() -> Result<()> {
         let (is_content, told) = blueprint.door(keys).check()?;
         ensure!(!is_content && told.contains(words), "{keys}: {told}");
     }
+    Ok(())
+}
+
+/// Few connections, and time-outs that do not end them.
+const FEW: &str =
+    "connections = 20\nconnections-per-address = 20\nunauthenticated-connections = 5\nhead-timeout = \"10m\"";
+
+/// The begin of a request.
+const BEGIN: &[u8] = b"GET /v1/ready HTTP/1.1\r\nhost: x\r\nx-";
+
+/// Opens 100 connections that send this and nothing more; the first 90 of them are closed for the others.
+fn drip(address: SocketAddr, octets: &[u8]) -> Result<Vec<Raw>> {
+    let mut crowd = Vec::new();
+    for _ in 0..100 {
+        let mut one = Raw::connect(address)?;
+        // One that is closed already has no reader any more.
+        let _ = one.send(octets);
+        crowd.push(one);
+    }
+    for one in crowd.iter_mut().take(90) {
+        one.until_closed()?;
+    }
+    Ok(crowd)
+}
+
+#[test]
+fn dripping_connections_of_one_address_shut_neither_readiness_nor_admins_out() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let appliance = blueprint(&stage)?.door(FEW).start()?;
+    let session = Visitor::nobody(&appliance).logged_in(&json!({ "token": appliance.token()? }))?;
+    let crowd = drip(appliance.blueprint().http(), BEGIN)?;
+    assert_eq!(Visitor::nobody(&appliance).ask("GET", "/v1/ready", None)?.status, 200);
+    assert_eq!(session.ask("GET", "/v1/whoami", None)?.status, 200);
+    ensure!(appliance.metric("switchyard_http_connections_turned_away_total")? >= 90.0);
+    drop(crowd);
+    Ok(())
+}
+
+#[test]
+fn when_all_places_are_taken_readiness_and_sessions_are_answered_and_others_are_told_to_wait() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let appliance = blueprint(&stage)?.door(FEW).start()?;
+    let token = appliance.token()?;
+    let mut taken = Vec::new();
+    // Some of the places are the appliance's own clients', until they are gone.
+    for _ in 0..20 {
+        let mut one = Raw::connect(appliance.blueprint().http())?;
+        one.send(
+            format!("GET /v1/whoami HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n").as_bytes(),
+        )?;
+        ensure!(one.head()?.starts_with("HTTP/1.1 200"));
+        taken.push(one);
+    }
+    let ask = |path: &str, shown: &str| -> Result<String> {
+        let mut one = Raw::connect(appliance.blueprint().http())?;
+        one.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{shown}connection: close\r\n\r\n").as_bytes())?;
+        Ok(String::from_utf8_lossy(&one.until_closed()?).to_lowercase())
+    };
+    let refused = ask("/v1/openapi.json", "")?;
+    ensure!(refused.starts_with("http/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
+    ensure!(ask("/v1/ready", "")?.starts_with("http/1.1 200"));
+    ensure!(ask("/v1/health", "")?.starts_with("http/1.1 200"));
+    ensure!(ask("/v1/whoami", &format!("authorization: Bearer {token}\r\n"))?.starts_with("http/1.1 200"));
+    drop(taken);
+    Ok(())
+}
+
+#[test]
+fn heads_and_bodies_that_do_not_come_end_their_connection() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let appliance = blueprint(&stage)?.door("head-timeout = \"300ms\"\nbody-timeout = \"300ms\"").start()?;
+    let mut head = Raw::connect(appliance.blueprint().http())?;
+    head.send(b"GET /v1/ready HTTP/1.1\r\nx-")?;
+    head.until_closed()?;
+    let mut body = Raw::connect(appliance.blueprint().http())?;
+    body.send(b"POST /v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{")?;
+    let answer = String::from_utf8_lossy(&body.until_closed()?).into_owned();
+    ensure!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn the_business_listener_has_tls_and_limits_and_looks_who_calls_before_it_reads() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let mut blueprint = blueprint(&stage)?;
+    blueprint.business_account("shop", "", "");
+    let address = blueprint.business();
+    let tls = format!("[business]\nlisten = \"{address}\"\n");
+    let appliance = blueprint.start()?;
+    let mut stranger = Raw::connect(address)?;
+    stranger.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Basic c2hvcDp3cm9uZw==\r\ncontent-length: 4000000\r\n\r\n")?;
+    ensure!(stranger.head()?.starts_with("HTTP/1.1 401"), "the body was waited for");
+    drop((stranger, appliance));
+
+    let mut blueprint = self::blueprint(&stage)?;
+    blueprint.account("shop", "[account.business]").tables(&format!("{tls}{FEW}\ntls = \"own\"\n"));
+    let appliance = blueprint.start()?;
+    let crowd = drip(address, b"")?;
+    let certificate = std::fs::read(blueprint.data().join("tls/certificate.pem"))?;
+    let shop =
+        Visitor::trusting_at(address, &certificate, None)?.showing("authorization", "Basic c2hvcDpzZWNyZXQ=");
+    assert_eq!(shop.ask("GET", "/v1/inbox", None)?.status, 200);
+    ensure!(appliance.metric("switchyard_http_connections_turned_away_total")? >= 90.0);
+    drop(crowd);
     Ok(())
 }

@@ -167,19 +167,48 @@ fn half_open_and_silent_connections_are_closed_by_timer() -> Result<()> {
 }
 
 #[test]
-fn more_connections_than_allowed_are_turned_away() -> Result<()> {
+fn the_oldest_unbound_connection_of_an_address_gives_way_when_there_are_too_many() -> Result<()> {
     let stage = Stage::new()?;
     let mut house = House::open(&stage, "connections-per-address = 20")?;
     let mut crowd = Vec::new();
     for _ in 0..60 {
         crowd.push(Raw::connect(house.appliance.smpp())?);
     }
-    // Those beyond the limit are closed at once; the last one certainly is.
-    if let Some(last) = crowd.last_mut() {
-        last.until_closed()?;
+    // As many of the oldest are closed as there are too many.
+    for one in crowd.iter_mut().take(20) {
+        one.until_closed()?;
     }
+    let mut last = Raw::connect(house.appliance.smpp())?;
+    assert_eq!(last.bind("bad", PASSWORD)?, 0, "there is no place for a right bind");
     house.others_do_not_notice()?;
-    drop(crowd);
+    drop((crowd, last));
+    house.close()
+}
+
+#[test]
+fn connections_that_never_bind_do_not_fill_a_listener() -> Result<()> {
+    let stage = Stage::new()?;
+    let limits =
+        "connections = 30\nconnections-per-address = 30\nunbound-connections = 5\nbind-timeout = \"10m\"";
+    let mut house = House::open(&stage, limits)?;
+    let mut bound = Raw::connect(house.appliance.smpp())?;
+    assert_eq!(bound.bind("bad", PASSWORD)?, 0);
+    let mut crowd = Vec::new();
+    for _ in 0..100 {
+        crowd.push(Raw::connect(house.appliance.smpp())?);
+    }
+    let mut late = Raw::connect(house.appliance.smpp())?;
+    assert_eq!(late.bind("bad", PASSWORD)?, 0, "there is no place for a right bind");
+    for one in crowd.iter_mut().take(90) {
+        one.until_closed()?;
+    }
+    for raw in [&mut bound, &mut late] {
+        raw.send_pdu(ENQUIRE_LINK, 77, &[])?;
+        assert_eq!(raw.receive()?.2, 77, "a bound session was displaced");
+    }
+    assert!(house.appliance.metric("switchyard_connections_turned_away_total")? >= 90.0);
+    house.others_do_not_notice()?;
+    drop((crowd, bound, late));
     house.close()
 }
 

@@ -8,7 +8,7 @@ use behaviour_tests::load::gsm::{
 };
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
 use behaviour_tests::osmocom::Submit;
-use behaviour_tests::{PATIENCE, Stage, shipped, steps, until};
+use behaviour_tests::{PATIENCE, Raw, Stage, shipped, steps, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -565,5 +565,25 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     msc.wait_for_located(20, PATIENCE)?;
     network.submit(100, 10)?;
     until("all to arrive", || Ok(msc.report().taken() >= 2_100))?;
+    Ok(())
+}
+
+#[test]
+fn connections_that_never_say_who_they_are_do_not_fill_the_listener_and_do_not_reach_the_hlr() -> Result<()> {
+    let limits = "connections = 12\nconnections-per-address = 12\nunidentified-connections = 4\nconnect-timeout = \"10m\"";
+    let network = Network::start(1, limits)?;
+    let before = network.hlr.connections();
+    let mut crowd = Vec::new();
+    for _ in 0..40 {
+        crowd.push(Raw::connect(network.proxy)?);
+    }
+    // All but the youngest give way to those that come after them.
+    for one in crowd.iter_mut().take(36) {
+        one.until_closed()?;
+    }
+    ensure!(network.hlr.connections() == before, "the HLR was dialled for one without a name");
+    let msc = network.msc("MSC-1", 1, Answers::default())?;
+    ensure!(network.hlr.connections() == before + 1, "the HLR was not dialled once for an MSC with a name");
+    drop((msc, crowd));
     Ok(())
 }

@@ -190,8 +190,12 @@ metrics! {
     Gauge RECOVERED = "switchyard_recovered_messages" [];
     /// Connections that came to our listeners.
     Counter CONNECTIONS = "switchyard_connections_total" [];
-    /// Connections turned away: too many in all, or from one address.
+    /// Connections turned away: too many in all or from one address, or not bound when a newer one needed the place.
     Counter TURNED_AWAY = "switchyard_connections_turned_away_total" [];
+    /// Connections to the listeners for HTTP: http (admins), business.
+    Counter HTTP_CONNECTIONS = "switchyard_http_connections_total" ["listener"];
+    /// Connections to them turned away: too many in all or from one address, or not authenticated when a newer one needed the place.
+    Counter HTTP_TURNED_AWAY = "switchyard_http_connections_turned_away_total" ["listener"];
     /// Binds refused.
     Counter BINDS_REFUSED = "switchyard_binds_refused_total" [];
 }

@@ -112,6 +112,12 @@ impl Porter {
         Ok(in_session(word, session))
     }
 
+    /// Whether a request's head shows who makes it.
+    #[must_use]
+    pub fn knows(&self, headers: &HeaderMap) -> bool {
+        self.recognise(headers, false).is_ok()
+    }
+
     /// A session's word may come as a bearer's as well: a command line that has logged in has no cookies, and no other site
     /// makes it send anything.
     fn bearer(&self, word: &str, now: Now) -> Option<Presented> {

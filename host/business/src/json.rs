@@ -5,18 +5,18 @@ use crate::door::{Fetch, Shared};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, xmlrpc};
 use axum::body::Body;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use bytes::Bytes;
+use doors::Place;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-type From = ConnectInfo<SocketAddr>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     // A little more than is taken, so that what is too large is told so in the protocol's own terms.
@@ -29,6 +29,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/messages/{id}", get(state))
         .route("/v1/inbox", get(fetch))
         .route("/v1/inbox/acknowledge", post(acknowledge))
+        // Before the body is read: a stranger's costs nothing.
+        .route_layer(middleware::from_fn_with_state(shared.clone(), identify))
         .route("/v1/openapi.json", get(|| async { Json(openapi::document()) }))
         .fallback(|| async {
             Problem::new(Kind::NotFound, "no such path; GET /v1/openapi.json lists all of them")
@@ -37,9 +39,21 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn who(shared: &Shared, headers: &HeaderMap, remote: SocketAddr) -> Result<Arc<Account>, Problem> {
+/// Looks who calls, and lets nobody else through: the account is an extension of the request from here on.
+async fn identify(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
     let (accounts, verifier, guard) = (&shared.accounts, &shared.verifier, &shared.guard);
-    authenticate(accounts, verifier, guard, headers, remote.ip().to_canonical()).await
+    let remote = remote.ip().to_canonical();
+    let account = authenticate(accounts, verifier, guard, request.headers(), remote).await?;
+    if let Some(place) = request.extensions().get::<Arc<Place>>() {
+        place.identify();
+    }
+    request.extensions_mut().insert(account);
+    Ok(next.run(request).await)
 }
 
 /// The body, if it is not longer than is taken.
@@ -72,15 +86,9 @@ fn counted<T>(account: &Account, method: &'static str, result: Result<T, Problem
 
 async fn call(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
-    headers: HeaderMap,
+    Extension(account): Extension<Arc<Account>>,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Response {
-    let account = match who(&shared, &headers, remote).await {
-        Ok(account) => account,
-        // Libraries know what to do with these statuses, and not with a fault.
-        Err(problem) => return problem.into_response(),
-    };
     let text = match sized(&shared, body) {
         Ok(body) => {
             account.counts.request("xmlrpc", "ok");
@@ -96,11 +104,10 @@ async fn call(
 
 async fn submit(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
+    Extension(account): Extension<Arc<Account>>,
     headers: HeaderMap,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Response, Problem> {
-    let account = who(&shared, &headers, remote).await?;
     let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
     let result = async {
         let key = key
@@ -127,21 +134,17 @@ async fn submit(
 
 async fn state(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
-    headers: HeaderMap,
+    Extension(account): Extension<Arc<Account>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let account = who(&shared, &headers, remote).await?;
     counted(&account, "state", shared.state(&account, &id).await).map(Json)
 }
 
 async fn states(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
-    headers: HeaderMap,
+    Extension(account): Extension<Arc<Account>>,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let account = who(&shared, &headers, remote).await?;
     let result = async {
         match json_of(&sized(&shared, body)?)?.get("ids") {
             Some(Value::Array(ids)) => Ok(shared.states(&account, ids).await),
@@ -153,11 +156,9 @@ async fn states(
 
 async fn fetch(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
-    headers: HeaderMap,
+    Extension(account): Extension<Arc<Account>>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Result<Json<Value>, Problem> {
-    let account = who(&shared, &headers, remote).await?;
     let number = |name: &str| match query.get(name).map(|text| text.parse()) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
@@ -183,11 +184,9 @@ async fn fetch(
 
 async fn acknowledge(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(remote): From,
-    headers: HeaderMap,
+    Extension(account): Extension<Arc<Account>>,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let account = who(&shared, &headers, remote).await?;
     let result = async {
         let document = json_of(&sized(&shared, body)?)?;
         let ids = match document.get("ids") {

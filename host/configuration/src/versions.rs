@@ -208,9 +208,9 @@ impl Versions {
     ///
     /// # Errors
     /// When the file cannot be written; nothing has changed then.
-    pub fn append(&self, draft: Draft) -> Result<Summary, VersionsError> {
+    pub fn append(&self, draft: &Draft) -> Result<Summary, VersionsError> {
         let before = self.newest()?;
-        let (summary, document) = summarize(before.as_ref(), &draft);
+        let (summary, document) = summarize(before.as_ref(), draft);
         let (number, confirm_until) = (summary.version, draft.confirm_until);
         let pending = confirm_until.zip(before).map(|(reverts_at, before)| Pending {
             version: number,
@@ -346,8 +346,8 @@ mod tests {
         let path = folder.path().join("configuration.redb");
         let versions = Versions::open(&path).unwrap();
         assert_eq!(versions.newest().unwrap(), None);
-        versions.append(draft(json!({"a": 1}), None)).unwrap();
-        let second = versions.append(draft(json!({"a": 2, "b": 1}), Some(77))).unwrap();
+        versions.append(&draft(json!({"a": 1}), None)).unwrap();
+        let second = versions.append(&draft(json!({"a": 2, "b": 1}), Some(77))).unwrap();
         assert_eq!((second.version, second.changes), (2, 2));
         drop(versions);
         let versions = Versions::open(&path).unwrap();
@@ -364,7 +364,7 @@ mod tests {
     fn the_first_version_waits_for_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let versions = Versions::open(&folder.path().join("v")).unwrap();
-        versions.append(draft(json!({}), Some(7))).unwrap();
+        versions.append(&draft(json!({}), Some(7))).unwrap();
         assert_eq!(versions.pending().unwrap(), None);
     }
 
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(versions.kept, 1_000);
         versions.kept = 10;
         for n in 0..13 {
-            versions.append(draft(json!({ "n": n }), None)).unwrap();
+            versions.append(&draft(json!({ "n": n }), None)).unwrap();
         }
         let all = versions.list(None, 5_000).unwrap();
         assert_eq!((all.len(), all[0].version, all[9].version), (10, 13, 4));

@@ -13,6 +13,7 @@
 mod absent;
 mod client;
 mod desk;
+mod identity;
 mod mapping;
 mod mo;
 mod mt;

@@ -6,7 +6,7 @@ use crate::state::GsmState;
 use crate::whereabouts::Whereabouts;
 use crate::{client, proxy};
 use capabilities::Hlr;
-use doors::{Core, Hub, Routing};
+use doors::{Acceptor, Core, Hub, Places, Routing};
 use gsup::ccm::Identity;
 use gsup::{Name, NameError};
 use parking_lot::Mutex;
@@ -105,7 +105,9 @@ impl Network {
                 address = Some(bound);
                 let (hlr, name) = (hlr.clone(), name.clone());
                 let shared = shared.clone();
-                tokio::spawn(proxy::run(options.clone(), listener, hlr, name, shared, inputs, living));
+                let places = Places::new(options.limits, Arc::default());
+                let acceptor = Acceptor::new(&options.name, Arc::new(listener), places);
+                tokio::spawn(proxy::run(options.clone(), acceptor, hlr, name, shared, inputs, living));
             }
         }
         let desk = Desk::new(options.clone(), name, core, routing, hub, shared, whereabouts, absent);

@@ -1,3 +1,4 @@
+use doors::ConnectionLimits;
 use model::{Address, PeerId};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct GsmOptions {
     pub zone: i8,
     /// The number plan by which subscribers dial; without one, numbers are taken as they are.
     pub plan: Option<Arc<numbering::Plan>>,
+    /// MSCs' connections (role of a proxy): far more than there are MSCs.
+    pub limits: ConnectionLimits,
     /// How long to wait for a connection or for its identity.
     pub connect_timeout: Duration,
     /// How often a silent HLR is pinged (role of a client), and how long it may be silent.
@@ -80,6 +83,7 @@ impl GsmOptions {
             repetition: Duration::from_secs(600),
             zone: 0,
             plan: None,
+            limits: ConnectionLimits::new(256, 64),
             connect_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(20),
         }

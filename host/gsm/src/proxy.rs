@@ -5,19 +5,22 @@
 
 use crate::client::{connect, stopped};
 use crate::desk::{Input, Inputs, Out, Shared};
+use crate::identity;
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
 use bytes::{Buf, Bytes, BytesMut};
+use doors::{Acceptor, Bucket};
 use gsup::Name;
 use gsup::proxy::{Event, Proxy};
 use model::AddressBytes;
+use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
@@ -27,13 +30,10 @@ const WAITING: usize = 1 << 20;
 /// Octets that are read at a time.
 const READ: usize = 64 << 10;
 
-/// How many connections there may be: far more than MSCs, and not so many that whoever finds the port costs much.
-const CONNECTIONS: usize = 256;
-
 /// Takes MSCs in until told to stop.
 pub(crate) async fn run(
     options: Arc<GsmOptions>,
-    listener: TcpListener,
+    acceptor: Acceptor,
     hlr: String,
     name: Name,
     shared: Arc<Shared>,
@@ -41,30 +41,22 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<Option<Instant>>,
 ) {
     let mut next: ConnId = 0;
-    let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    // Whoever finds the port could fill the log otherwise.
+    let log = Arc::new(Mutex::new(Bucket::new(2.0, 20, Instant::now())));
     loop {
-        let (msc, remote) = tokio::select! {
-            taken = listener.accept() => match taken {
-                Ok(taken) => taken,
-                Err(error) => {
-                    tracing::warn!(network = options.name, %error, "no connection could be taken");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
+        let (mut msc, remote, place) = tokio::select! {
+            accepted = acceptor.accept() => accepted,
             () = stopped(&mut stop) => return,
-        };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            tracing::warn!(network = options.name, %remote, limit = CONNECTIONS, "too many connections");
-            continue;
         };
         next += 1;
         let conn = next;
         let (options, hlr, name) = (options.clone(), hlr.clone(), name.clone());
-        let (shared, desk, mut stop) = (shared.clone(), desk.clone(), stop.clone());
+        let (shared, desk, log, mut stop) = (shared.clone(), desk.clone(), log.clone(), stop.clone());
         tokio::spawn(async move {
             let pair = async {
-                msc.set_nodelay(true)?;
+                let mut from_msc = BytesMut::with_capacity(READ);
+                identity::ask(&mut msc, &mut from_msc, options.connect_timeout).await?;
+                place.identify();
                 let hlr = connect(&hlr, options.connect_timeout)
                     .await
                     .map_err(|error| io::Error::new(error.kind(), format!("HLR {hlr}: {error}")))?;
@@ -73,10 +65,10 @@ pub(crate) async fn run(
                     remote,
                     msc,
                     hlr,
-                    proxy: Proxy::new(Some(name)),
+                    proxy: Proxy::new(Some(name)).asked(),
                     shared: shared.clone(),
                     desk: desk.clone(),
-                    from_msc: BytesMut::with_capacity(READ),
+                    from_msc,
                     from_hlr: BytesMut::with_capacity(READ),
                     to_msc: Bytes::new(),
                     to_hlr: Bytes::new(),
@@ -87,10 +79,13 @@ pub(crate) async fn run(
             };
             let ended = tokio::select! {
                 ended = pair => ended,
+                () = place.displaced() => Err(io::Error::other("it has not said who it is, and another needs its place")),
                 () = stopped(&mut stop) => Ok(()),
             };
             if let Err(error) = ended {
-                tracing::warn!(network = options.name, %remote, %error, "an MSC's connection has ended");
+                if log.lock().take(1, Instant::now()) {
+                    tracing::warn!(network = options.name, %remote, %error, "an MSC's connection has ended");
+                }
                 shared.counts.error(format!("MSC {remote}: {error}"));
             }
             // The desk does not mind to hear of one that it never knew.
@@ -134,6 +129,9 @@ impl Pair {
             SockRef::from(socket).set_tcp_keepalive(&keep_alive())?;
         }
         let (out, mut messages): (Out, UnboundedReceiver<Vec<gsup::Message>>) = unbounded_channel();
+        // What the MSC sent while it was asked who it is; the loop below reads only what comes anew.
+        self.proxy.from_msc(&mut self.from_msc);
+        write(&self.hlr, &mut self.to_hlr, || self.proxy.to_hlr())?;
         loop {
             let msc_full = self.proxy.waiting_for_msc() + self.to_msc.len() >= WAITING;
             let hlr_full = self.proxy.waiting_for_hlr() + self.to_hlr.len() >= WAITING;

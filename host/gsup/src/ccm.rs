@@ -101,6 +101,11 @@ impl Ccm {
         payload.first() == Some(&ID_RESPONSE)
     }
 
+    /// Whether a payload claims to be the question who is there.
+    pub(crate) fn is_id_get(payload: &[u8]) -> bool {
+        payload.first() == Some(&ID_GET)
+    }
+
     /// Reads the payload of a frame on this stream. What is not understood comes back as [`Ccm::Other`].
     #[must_use]
     pub fn decode(payload: &Bytes) -> Self {

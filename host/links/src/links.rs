@@ -71,6 +71,7 @@ impl Links {
             guard: Arc::new(Guard::new(options.wrong_binds)),
             verifier: Verifier::new(options.verifications)?,
             doors: Doors::default(),
+            connections: Arc::default(),
             full: AtomicBool::new(false),
             lines: Lines::new(clock::now()),
             alive: Mutex::new(Some(alive)),
@@ -319,8 +320,8 @@ impl Links {
     pub fn doors(&self) -> DoorCounts {
         let doors = &self.shared.doors;
         DoorCounts {
-            connections: doors.connections.load(Relaxed),
-            turned_away: doors.turned_away.load(Relaxed),
+            connections: self.shared.connections.accepted.load(Relaxed),
+            turned_away: self.shared.connections.turned_away(),
             binds: doors.binds.load(Relaxed),
             binds_refused: doors.binds_refused.load(Relaxed),
             handshakes_failed: doors.handshakes_failed.load(Relaxed),

@@ -4,25 +4,19 @@ use crate::server;
 use crate::sgip::{self, SgipListenerOptions};
 use crate::shared::Shared;
 use crate::{ListenError, ListenerOptions};
+use doors::{Acceptor, ConnectionLimits, Place, Places};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// What is done with a connection that has come.
-pub(crate) type Admit = Box<dyn Fn(TcpStream, SocketAddr, &mpsc::Sender<()>) + Send + Sync>;
+pub(crate) type Admit = Box<dyn Fn(TcpStream, SocketAddr, Place, &mpsc::Sender<()>) + Send + Sync>;
 
-/// What the connections of a listener have in common, whatever its options are.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    /// How many there are.
-    pub(crate) open: Arc<AtomicUsize>,
-    /// Until when they are to take leave, once they are.
-    pub(crate) orders: watch::Receiver<Option<Instant>>,
-}
+/// Until when the connections of a listener are to take leave, once they are.
+pub(crate) type LeaveOrders = watch::Receiver<Option<Instant>>;
 
 /// What a listener speaks, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +40,18 @@ impl Spoken {
         }
     }
 
+    fn limits(&self) -> ConnectionLimits {
+        let (connections, per_address, unidentified) = match self {
+            Self::Smpp(options) => {
+                (options.connections, options.connections_per_address, options.unbound_connections)
+            }
+            Self::Sgip(options) => {
+                (options.connections, options.connections_per_address, options.unbound_connections)
+            }
+        };
+        ConnectionLimits { connections, per_address, unidentified, reserve: 0 }
+    }
+
     fn has_tls(&self) -> bool {
         matches!(self, Self::Smpp(options) if options.tls.is_some())
     }
@@ -57,7 +63,7 @@ pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     pub(crate) spoken: Spoken,
     socket: Arc<TcpListener>,
-    open: Arc<AtomicUsize>,
+    places: Arc<Places>,
     orders: watch::Sender<Option<Instant>>,
     /// Dropped, it ends the accepting and leaves the connections alone.
     accepting: watch::Sender<()>,
@@ -100,20 +106,26 @@ impl Ready {
         before: Option<Listener>,
     ) -> Listener {
         let Self { spoken, socket, address, acceptor } = self;
-        let (open, orders) = match before {
-            Some(before) => (before.open, before.orders),
-            None => (Arc::default(), watch::channel(None).0),
+        let limits = spoken.limits();
+        let (places, orders) = match before {
+            Some(before) => (before.places, before.orders),
+            None => (Places::new(limits, shared.connections.clone()), watch::channel(None).0),
         };
-        let watched = Watched { open: open.clone(), orders: orders.subscribe() };
+        places.set_limits(limits);
         tracing::info!(listener = %spoken.name(), %address, tls = acceptor.is_some(), "listening");
         let admit = match &spoken {
-            Spoken::Smpp(options) => server::doorman(shared.clone(), options.clone(), acceptor, watched),
-            Spoken::Sgip(options) => sgip::listen::doorman(shared.clone(), options.clone(), watched),
+            Spoken::Smpp(options) => {
+                server::doorman(shared.clone(), options.clone(), acceptor, orders.subscribe())
+            }
+            Spoken::Sgip(options) => {
+                sgip::listen::doorman(shared.clone(), options.clone(), orders.subscribe())
+            }
         };
         let (accepting, go_on) = watch::channel(());
         let name = spoken.name().to_owned();
-        tokio::spawn(accept(name, admit, socket.clone(), alive, orders.subscribe(), go_on));
-        Listener { address, spoken, socket, open, orders, accepting }
+        let connections = Acceptor::new(&name, socket.clone(), places.clone());
+        tokio::spawn(accept(name, admit, connections, alive, orders.subscribe(), go_on));
+        Listener { address, spoken, socket, places, orders, accepting }
     }
 }
 
@@ -137,25 +149,18 @@ impl Listener {
 async fn accept(
     name: String,
     admit: Admit,
-    socket: Arc<TcpListener>,
+    connections: Acceptor,
     alive: mpsc::Sender<()>,
     mut orders: watch::Receiver<Option<Instant>>,
     mut go_on: watch::Receiver<()>,
 ) {
     loop {
-        let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
+        let (stream, remote, place) = tokio::select! {
+            accepted = connections.accept() => accepted,
             _ = orders.changed() => break,
             _ = go_on.changed() => return,
         };
-        match accepted {
-            Ok((stream, remote)) => admit(stream, remote, &alive),
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
-                tracing::error!(listener = %name, %error, "cannot accept connections");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        admit(stream, remote, place, &alive);
     }
     tracing::info!(listener = %name, "no longer listening");
 }

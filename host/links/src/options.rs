@@ -61,6 +61,8 @@ pub struct ListenerOptions {
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
+    /// Connections that are not bound yet, a share of all: one more displaces the oldest of them.
+    pub unbound_connections: usize,
     /// How long a connection may take to bind, its TLS handshake included.
     pub bind_timeout: Duration,
     /// Silence after which a bound connection is unbound and closed.
@@ -86,6 +88,7 @@ impl ListenerOptions {
             listen,
             connections: 1000,
             connections_per_address: 100,
+            unbound_connections: 250,
             bind_timeout: Duration::from_secs(10),
             inactivity: Duration::from_secs(300),
             enquire_interval: Duration::from_secs(30),

@@ -2,21 +2,22 @@
 
 use crate::accounts::Control;
 use crate::link::{Judge, Judgement, Link};
-use crate::listener::{Admit, Watched};
+use crate::listener::{Admit, LeaveOrders};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
 use crate::{ListenerOptions, TlsError, clock, tls};
+use doors::Place;
 use model::PeerId;
 use smpp::{Bind, Options, Session, Status, Version};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// A listener cannot be opened.
@@ -52,8 +53,7 @@ struct Doorman {
     shared: Arc<Shared>,
     options: ListenerOptions,
     acceptor: Option<TlsAcceptor>,
-    open: Arc<AtomicUsize>,
-    orders: watch::Receiver<Option<Instant>>,
+    orders: LeaveOrders,
 }
 
 /// The TLS side of a listener.
@@ -68,54 +68,27 @@ pub(crate) fn doorman(
     shared: Arc<Shared>,
     options: ListenerOptions,
     acceptor: Option<TlsAcceptor>,
-    watched: Watched,
+    orders: LeaveOrders,
 ) -> Admit {
-    let Watched { open, orders } = watched;
-    let doorman = Arc::new(Doorman { shared, options, acceptor, open, orders });
-    Box::new(move |stream, remote, alive| doorman.clone().admit(stream, remote, alive))
-}
-
-/// One of a listener's connections; counted down even when its task dies.
-struct Open(Arc<Doorman>);
-
-impl Open {
-    fn new(doorman: &Arc<Doorman>) -> Self {
-        doorman.open.fetch_add(1, Relaxed);
-        Self(doorman.clone())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
-    }
+    let doorman = Arc::new(Doorman { shared, options, acceptor, orders });
+    Box::new(move |stream, remote, place, alive| doorman.clone().admit(stream, remote, place, alive))
 }
 
 impl Doorman {
-    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, alive: &mpsc::Sender<()>) {
-        let doors = &self.shared.doors;
-        doors.connections.fetch_add(1, Relaxed);
-        let now = clock::now();
-        let permit = (self.open.load(Relaxed) < self.options.connections)
-            .then(|| self.shared.guard.admit(remote.ip(), self.options.connections_per_address, now))
-            .flatten();
-        let Some(permit) = permit else {
-            doors.turned_away.fetch_add(1, Relaxed);
-            if self.shared.lines.allow(now) {
-                tracing::warn!(listener = %self.options.name, %remote, "too many connections: turned away");
-            }
-            return;
-        };
-        let open = Open::new(&self);
+    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Place, alive: &mpsc::Sender<()>) {
         let alive = alive.clone();
+        let place = Arc::new(place);
         tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
-            self.serve(stream, remote).await;
-            drop((open, permit, alive));
+            // Only one that is not bound is displaced, and it is owed nothing.
+            tokio::select! {
+                () = self.serve(stream, remote, place.clone()) => {}
+                () = place.displaced() => {}
+            }
+            drop(alive);
         });
     }
 
-    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Arc<Place>) {
         let began = clock::now();
         let (control, receiver) = unbounded_channel();
         let socket = match &self.acceptor {
@@ -141,7 +114,7 @@ impl Doorman {
         let unknown = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, self.acceptor.is_some());
         unknown.remote(remote);
         unknown.phase(Phase::Binding);
-        let judge = self.clone().judge(remote, control.clone());
+        let judge = self.clone().judge(remote, place, control.clone());
         let link = Link::incoming(self.shared.clone(), unknown, socket, session, receiver, judge);
         let watching = self.watch(control);
         let ended = link.run();
@@ -182,11 +155,22 @@ impl Doorman {
         }
     }
 
-    fn judge(self: Arc<Self>, remote: SocketAddr, control: UnboundedSender<Control>) -> Judge {
+    fn judge(
+        self: Arc<Self>,
+        remote: SocketAddr,
+        place: Arc<Place>,
+        control: UnboundedSender<Control>,
+    ) -> Judge {
         Box::new(move |bind| {
             let doorman = self.clone();
-            let control = control.clone();
-            Box::pin(async move { doorman.judge_bind(bind, remote, control).await })
+            let (place, control) = (place.clone(), control.clone());
+            Box::pin(async move {
+                let judgement = doorman.judge_bind(bind, remote, control).await;
+                if matches!(judgement, Judgement::Accept { .. }) {
+                    place.identify();
+                }
+                judgement
+            })
         })
     }
 

@@ -2,7 +2,7 @@ use crate::LinksOptions;
 use crate::accounts::Accounts;
 use crate::lines::Lines;
 use crate::state::Records;
-use doors::{Core, Guard, Hub, Routing, Verifier};
+use doors::{ConnectionCounts, Core, Guard, Hub, Routing, Verifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tokio::sync::mpsc;
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) guard: Arc<Guard>,
     pub(crate) verifier: Verifier,
     pub(crate) doors: Doors,
+    /// Counts of all listeners' connections.
+    pub(crate) connections: Arc<ConnectionCounts>,
     /// Nobody new is let in.
     pub(crate) full: AtomicBool,
     /// Bounds what strangers can write into the log.
@@ -31,8 +33,6 @@ pub(crate) struct Shared {
 /// Counts of what happened before anybody was bound.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
-    pub(crate) connections: AtomicU64,
-    pub(crate) turned_away: AtomicU64,
     pub(crate) binds: AtomicU64,
     pub(crate) binds_refused: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
@@ -43,7 +43,8 @@ pub(crate) struct Doors {
 pub struct DoorCounts {
     /// Connections that came in.
     pub connections: u64,
-    /// Connections that were closed at once, because their address or the listener had too many.
+    /// Connections that were closed at once, because their address or the listener had too many, or later, unbound, because
+    /// a newer one needed the place.
     pub turned_away: u64,
     /// Binds accepted.
     pub binds: u64,

@@ -3,7 +3,7 @@
 use crate::accounts::Account;
 use crate::dialogue::{Dialogue, Login};
 use crate::door::{Shared, now};
-use doors::{Deliveries, Delivery};
+use doors::{Deliveries, Delivery, Place};
 use model::LinkId;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -41,6 +41,7 @@ enum Ending {
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     remote: SocketAddr,
+    place: Arc<Place>,
     dialogue: Dialogue,
     link: LinkId,
     deliveries: Deliveries,
@@ -53,7 +54,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, remote: SocketAddr, local: SocketAddr) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, remote: SocketAddr, local: SocketAddr, place: Arc<Place>) -> Self {
         let (link, deliveries) = shared.hub.add();
         let session = shared.session(local);
         let dialogue = Dialogue::new(shared.clone(), session, link);
@@ -61,6 +62,7 @@ impl Connection {
         Self {
             shared,
             remote,
+            place,
             dialogue,
             link,
             deliveries,
@@ -231,6 +233,7 @@ impl Connection {
             networks.is_empty() || networks.iter().any(|network| network.contains(address))
         };
         if right && let Some(account) = account.filter(allowed) {
+            self.place.identify();
             return Some(account);
         }
         shared.counts.wrong_passwords.fetch_add(1, Relaxed);

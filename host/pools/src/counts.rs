@@ -1,11 +1,9 @@
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use doors::Places;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What the door counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) open: AtomicUsize,
-    pub(crate) connections: AtomicU64,
-    pub(crate) turned_away: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) denied: AtomicU64,
     pub(crate) wrong_passwords: AtomicU64,
@@ -18,7 +16,7 @@ pub struct DoorState {
     pub open: usize,
     /// Connections that came in.
     pub connections: u64,
-    /// Connections that were one too many.
+    /// Connections that were one too many: refused, or displaced before they had logged in.
     pub turned_away: u64,
     /// Requests about pools.
     pub requests: u64,
@@ -29,11 +27,11 @@ pub struct DoorState {
 }
 
 impl Counts {
-    pub(crate) fn state(&self) -> DoorState {
+    pub(crate) fn state(&self, places: &Places) -> DoorState {
         DoorState {
-            open: self.open.load(Relaxed),
-            connections: self.connections.load(Relaxed),
-            turned_away: self.turned_away.load(Relaxed),
+            open: places.open(),
+            connections: places.counts().accepted.load(Relaxed),
+            turned_away: places.counts().turned_away(),
             requests: self.requests.load(Relaxed),
             denied: self.denied.load(Relaxed),
             wrong_passwords: self.wrong_passwords.load(Relaxed),

@@ -190,7 +190,12 @@ impl Dialogue {
             }
             (Asked::Info(ticket, sections), Answer::Pools(mut pools)) => {
                 pools.retain(|pool| self.lists(&pool.name));
-                let reply = show::info(&sections, &self.shared.place(), self.shared.counts.state(), &pools);
+                let reply = show::info(
+                    &sections,
+                    &self.shared.site(),
+                    self.shared.counts.state(&self.shared.places),
+                    &pools,
+                );
                 (ticket, reply)
             }
             (asked, _) => {

@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::connection::Connection;
 use crate::counts::{Counts, DoorState};
 use crate::options::DoorOptions;
-use doors::{Bucket, Core, Guard, Hub, Verifier};
+use doors::{Acceptor, Bucket, ConnectionLimits, Core, Guard, Hub, Place, Places, Verifier};
 use model::Timestamp;
 use parking_lot::Mutex;
 use resp::{Node, Options, Scripts, Session};
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) accounts: Accounts,
     pub(crate) verifier: Verifier,
     pub(crate) guard: Arc<Guard>,
+    pub(crate) places: Arc<Places>,
     pub(crate) core: Arc<dyn Core>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) counts: Counts,
@@ -55,7 +56,7 @@ pub(crate) struct Shared {
 
 /// Where and since when the door is.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Site {
     pub(crate) port: u16,
     pub(crate) since: Instant,
     pub(crate) connections: usize,
@@ -74,10 +75,17 @@ impl Shared {
             scripts: Arc::new(scripts),
             version: REDIS_VERSION.to_owned(),
         };
+        let limits = ConnectionLimits {
+            connections: options.connections,
+            per_address: options.connections_per_address,
+            unidentified: options.unauthenticated_connections,
+            reserve: 0,
+        };
         Ok(Self {
             accounts: Accounts::new(options.accounts.clone()),
             verifier: Verifier::new(options.verifications)?,
             guard: Arc::new(Guard::new(options.wrong_passwords)),
+            places: Places::new(limits, Arc::default()),
             core,
             hub,
             counts: Counts::default(),
@@ -100,8 +108,8 @@ impl Shared {
         Session::new(self.session.clone(), self.next.fetch_add(1, Relaxed)).at(node)
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place { port: self.port.load(Relaxed), since: self.since, connections: self.options.connections }
+    pub(crate) fn site(&self) -> Site {
+        Site { port: self.port.load(Relaxed), since: self.since, connections: self.options.connections }
     }
 
     /// Keeps the log readable when strangers knock a thousand times a second.
@@ -140,7 +148,9 @@ impl Door {
         // `INFO` has room for one.
         let _ = self.shared.port.compare_exchange(0, address.port(), Relaxed, Relaxed);
         if let Some((alive, _)) = &*self.alive.lock() {
-            tokio::spawn(accept(self.shared.clone(), socket, self.orders.subscribe(), alive.clone()));
+            let acceptor = Acceptor::new("redis", Arc::new(socket), self.shared.places.clone())
+                .refuse_with(b"-ERR max number of clients reached\r\n");
+            tokio::spawn(accept(self.shared.clone(), acceptor, self.orders.subscribe(), alive.clone()));
         }
         Ok(address)
     }
@@ -148,7 +158,7 @@ impl Door {
     /// How it stands.
     #[must_use]
     pub fn state(&self) -> DoorState {
-        self.shared.counts.state()
+        self.shared.counts.state(&self.shared.places)
     }
 
     /// Stops listening and reading; what was asked is answered, within the time given, and the connections are closed. The
@@ -164,71 +174,41 @@ impl Door {
 
 async fn accept(
     shared: Arc<Shared>,
-    socket: TcpListener,
+    acceptor: Acceptor,
     orders: watch::Receiver<Option<Instant>>,
     alive: mpsc::Sender<()>,
 ) {
     let mut stop = orders.clone();
     loop {
-        let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
+        let (stream, remote, place) = tokio::select! {
+            accepted = acceptor.accept() => accepted,
             _ = stop.wait_for(Option::is_some) => return,
         };
-        match accepted {
-            Ok((stream, remote)) => admit(&shared, stream, remote, &orders, &alive),
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes, and until then a busy loop would not help.
-                if shared.may_log() {
-                    tracing::error!(%error, "cannot accept connections of Redis clients");
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        tokio::spawn(serve(shared.clone(), stream, remote, place, orders.clone(), alive.clone()));
     }
 }
 
-/// One of the connections; counted down even when its task dies.
-struct Open(Arc<Shared>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.counts.open.fetch_sub(1, Relaxed);
-    }
-}
-
-fn admit(
-    shared: &Arc<Shared>,
+async fn serve(
+    shared: Arc<Shared>,
     stream: TcpStream,
     remote: SocketAddr,
-    orders: &watch::Receiver<Option<Instant>>,
-    alive: &mpsc::Sender<()>,
+    place: Place,
+    orders: watch::Receiver<Option<Instant>>,
+    alive: mpsc::Sender<()>,
 ) {
-    shared.counts.connections.fetch_add(1, Relaxed);
-    let options = &shared.options;
-    let permit = (shared.counts.open.load(Relaxed) < options.connections)
-        .then(|| shared.guard.admit(remote.ip(), options.connections_per_address, now()))
-        .flatten();
-    let Some(permit) = permit else {
-        shared.counts.turned_away.fetch_add(1, Relaxed);
-        // As Redis says it; whoever does not take it at once goes without.
-        let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
-        if shared.may_log() {
-            tracing::warn!(%remote, "too many connections of Redis clients: turned away");
-        }
-        return;
-    };
-    shared.counts.open.fetch_add(1, Relaxed);
-    let open = Open(shared.clone());
+    // Where there are no accounts, nobody can say who they are.
+    if shared.options.accounts.is_empty() {
+        place.identify();
+    }
+    let place = Arc::new(place);
     // Without a local address the connection is broken already.
     let Ok(local) = stream.local_addr() else { return };
-    let connection = Connection::new(shared.clone(), remote, local);
-    let (orders, alive) = (orders.clone(), alive.clone());
-    tokio::spawn(async move {
-        // What is written is a whole batch of answers already.
-        let _ = stream.set_nodelay(true);
-        connection.run(stream, orders).await;
-        drop((open, permit, alive));
-    });
+    let connection = Connection::new(shared, remote, local, place.clone());
+    tokio::select! {
+        () = connection.run(stream, orders) => {}
+        () = place.displaced() => {}
+    }
+    drop(alive);
 }
 
 /// The monotonic clock, as the runtime has it.

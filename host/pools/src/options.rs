@@ -48,6 +48,8 @@ pub struct DoorOptions {
     pub connections: usize,
     /// The most connections from one address.
     pub connections_per_address: usize,
+    /// Connections that have not logged in, where there are accounts: one more displaces the oldest of them.
+    pub unauthenticated_connections: usize,
     /// How long a connection may take to say who it is, where there are accounts.
     pub login_timeout: Duration,
     /// How long a client may take no octet of its answers before it is cut off.
@@ -69,6 +71,7 @@ impl Default for DoorOptions {
             accounts: Vec::new(),
             connections: 10_000,
             connections_per_address: 1_000,
+            unauthenticated_connections: 2_500,
             login_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
             // Clients send a whole pipeline before they read its first answer: these must have room meanwhile.

@@ -1,7 +1,7 @@
 //! What is shown of pools, numbers and the door.
 
 use crate::counts::DoorState;
-use crate::door::{Place, REDIS_VERSION};
+use crate::door::{REDIS_VERSION, Site};
 use model::{NumberStanding, NumberState, PoolSummary, Timestamp};
 use resp::Reply;
 use std::fmt::Write as _;
@@ -63,7 +63,7 @@ pub(crate) fn number(standing: &NumberStanding, now: Timestamp) -> Reply {
 }
 
 /// `INFO`, with these sections only if there are any. Pools are those that the client may see.
-pub(crate) fn info(sections: &[String], place: &Place, state: DoorState, pools: &[PoolSummary]) -> Reply {
+pub(crate) fn info(sections: &[String], site: &Site, state: DoorState, pools: &[PoolSummary]) -> Reply {
     let wants = |name: &str| {
         let fits = |section: &String| {
             matches!(section.as_str(), "all" | "everything" | "default") || section == name
@@ -73,18 +73,18 @@ pub(crate) fn info(sections: &[String], place: &Place, state: DoorState, pools: 
     let sum = |of: fn(&PoolSummary) -> u64| pools.iter().map(of).sum::<u64>();
     let mut parts = Vec::new();
     if wants("server") {
-        let uptime = place.since.elapsed().as_secs();
+        let uptime = site.since.elapsed().as_secs();
         parts.push(format!(
             "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:cluster\r\nswitchyard_version:{}\r\n\
              process_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{}\r\n",
             env!("CARGO_PKG_VERSION"),
             std::process::id(),
-            place.port,
+            site.port,
             uptime / 86_400,
         ));
     }
     if wants("clients") {
-        let (open, most) = (state.open, place.connections);
+        let (open, most) = (state.open, site.connections);
         parts.push(format!("# Clients\r\nconnected_clients:{open}\r\nmaxclients:{most}\r\n"));
     }
     if wants("stats") {

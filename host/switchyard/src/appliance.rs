@@ -52,6 +52,10 @@ pub(crate) struct Switchyard {
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
+    /// Connections to the admin's listener.
+    pub(crate) http_connections: Arc<doors::ConnectionCounts>,
+    /// Connections to the business systems' listener.
+    pub(crate) business_connections: Arc<doors::ConnectionCounts>,
     pub(crate) networks: Vec<Arc<gsm::Network>>,
     /// Opened last.
     pub(crate) shell: OnceLock<Arc<shell::Shell>>,
@@ -831,6 +835,10 @@ impl Appliance for Switchyard {
         let doors = self.links.doors();
         page.put(&metrics::CONNECTIONS, &[], doors.connections as f64);
         page.put(&metrics::TURNED_AWAY, &[], doors.turned_away as f64);
+        for (name, counts) in [("http", &self.http_connections), ("business", &self.business_connections)] {
+            page.put(&metrics::HTTP_CONNECTIONS, &[name], counts.accepted.load(Relaxed) as f64);
+            page.put(&metrics::HTTP_TURNED_AWAY, &[name], counts.turned_away() as f64);
+        }
         page.put(&metrics::BINDS_REFUSED, &[], doors.binds_refused as f64);
         page.finish()
     }

@@ -10,27 +10,21 @@ use std::path::Path;
 pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
     let config = Config::load(path).map_err(|error: ConfigError| error.to_string())?;
     let mut listens = vec![("http".to_owned(), config.http)];
-    let mut connections = 0;
     for listener in &config.listeners {
         listens.push((listener.name.clone(), listener.listen));
-        connections += listener.connections;
     }
     for listener in &config.sgip_listeners {
         listens.push((listener.name.clone(), listener.listen));
-        connections += listener.connections;
     }
     listens.extend(config.business.iter().map(|door| ("business".to_owned(), door.listen)));
     if let Some(door) = &config.redis {
         listens.extend(door.listen.iter().map(|address| ("redis".to_owned(), *address)));
-        connections += door.options.connections;
     }
     for network in &config.networks {
         if let gsm::Role::Proxy { listen, .. } = &network.links.role {
             listens.push((network.links.name.clone(), *listen));
         }
     }
-    connections += config.peers.iter().map(|peer| peer.links.links).sum::<usize>();
-    connections += config.gateways.iter().map(|gateway| gateway.links.connections).sum::<usize>();
     let scheme = if config.http_lock == Lock::Open { "http" } else { "https" };
     let summary = match crate::configuring::what_counts(path) {
         Ok(counts) => format!("{}; {counts}", config.summary()),
@@ -43,7 +37,7 @@ pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
         token_file: config.token_file.clone(),
         watermark: config.watermark,
         listens,
-        connections: connections as u64,
+        connections: config.connections(),
         url: format!("{scheme}://{}", reached_at(config.http)),
         archive: config.archive.url.as_deref().and_then(place),
     })

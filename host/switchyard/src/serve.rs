@@ -22,14 +22,12 @@ use admin::Operator;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::serve::ListenerExt as _;
+use axum::http::HeaderMap;
 use business::Business;
 use capabilities::{
     ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
 };
-use doors::{Core, Hub, Unread};
+use doors::{Callers, Certificate, Core, HttpListener, Hub};
 use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
 use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, PoolBoard, PoolState, Powers};
@@ -37,7 +35,6 @@ use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
 use shell::{AsTyped, Numbering, Ports, Shell, Watch};
-use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -54,6 +51,13 @@ const OPERATE: &str = "SWITCHYARD_OPERATE";
 pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -> Result<()> {
     let begun = Instant::now();
     supervision::starting();
+    let descriptors = doors::raise_descriptor_limit();
+    if config.fit_descriptors(descriptors) {
+        tracing::warn!(
+            limit = descriptors,
+            "the listeners' `connections` are more than there are file descriptors: each listener gets its share; raise LimitNOFILE"
+        );
+    }
     std::fs::create_dir_all(&config.data).with_context(|| format!("making {}", config.data.display()))?;
     restrict(&config.data)?;
     backup::sweep(&config.data).with_context(|| format!("tidying {}", config.data.display()))?;
@@ -163,6 +167,8 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     backups.databases.push(Box::new(move || versions.snapshot()));
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
+        http_connections: Arc::default(),
+        business_connections: Arc::default(),
         started: begun,
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
@@ -474,39 +480,64 @@ async fn admin_door(config: &Config, appliance: &Arc<Switchyard>) -> Result<()> 
     let token = admin::Token::load_or_make(&config.token_file)?;
     token.announce(&config.token_file);
     let porter = admin::Porter::new(appliance.access.clone(), token)?;
-    let files = match &config.http_lock {
-        Lock::Open => None,
-        Lock::Own => Some(admin::own_certificate(&config.data.join("tls"), config.http.ip())?),
-        Lock::Files(files) => Some(files.clone()),
-    };
-    let certificate = files.map(admin::Certificate::read).transpose()?;
-    if let Some(certificate) = &certificate {
-        porter.insist_on_tls();
-        let certificate = certificate.clone();
-        tokio::spawn(async move {
-            if let Err(error) = certificate.watch().await {
-                tracing::warn!(%error, "the certificate of the HTTP door is not read again when it changes");
-            }
-        });
-    }
+    let certificate = certificate(config, &config.http_lock, config.http)?;
     let tls = certificate.is_some();
-    let socket = admin::Socket::open(config.http, certificate)
+    if tls {
+        porter.insist_on_tls();
+    }
+    let counts = appliance.http_connections.clone();
+    let listener = HttpListener::open("http", config.http, certificate, config.http_limits, counts)
         .await
         .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
-    let address = socket.address();
-    let console = read_to_the_end(console::router(admin::router(appliance.clone(), porter)));
-    let calls = console.into_make_service_with_connect_info::<SocketAddr>();
-    // Through a tap, since only then a listener that is not TCP's own tells the router who calls.
-    tokio::spawn(axum::serve(socket.tap_io(|_| {}), calls).into_future());
+    let address = listener.address();
+    let router = console::router(admin::router(appliance.clone(), porter.clone()));
+    tokio::spawn(listener.serve(router, Arc::new(AdminCallers(porter))));
     supervision::reached_at(tls, address);
     tracing::info!(%address, tls, "http");
     Ok(())
 }
 
-/// These calls, and what clients still send after their answer.
-fn read_to_the_end(calls: axum::Router) -> axum::Router {
-    let unread = |request: Request| async { request.map(|body| Body::new(Unread::new(body))) };
-    calls.layer(axum::middleware::map_request(unread))
+/// Who makes requests of the admin's API. Readiness is told to everybody, however full the listener is.
+struct AdminCallers(Arc<admin::Porter>);
+
+impl Callers for AdminCallers {
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        self.0.knows(headers)
+    }
+
+    fn is_always_answered(&self, path: &str) -> bool {
+        matches!(path, "/v1/ready" | "/v1/health")
+    }
+}
+
+/// Business systems: who calls is known only when a password was verified, and the handler says so.
+struct BusinessCallers;
+
+impl Callers for BusinessCallers {
+    fn knows(&self, _: &HeaderMap) -> bool {
+        false
+    }
+
+    fn is_always_answered(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// The certificate of a listener for HTTP, which is read again when its files change. To be called inside a tokio runtime.
+fn certificate(config: &Config, lock: &Lock, listen: SocketAddr) -> Result<Option<Arc<Certificate>>> {
+    let files = match lock {
+        Lock::Open => return Ok(None),
+        Lock::Own => doors::own_certificate(&config.data.join("tls"), listen.ip())?,
+        Lock::Files(files) => files.clone(),
+    };
+    let certificate = Certificate::read(files)?;
+    let watched = certificate.clone();
+    tokio::spawn(async move {
+        if let Err(error) = watched.watch().await {
+            tracing::warn!(%error, "the certificate of an HTTP listener is not read again when it changes");
+        }
+    });
+    Ok(Some(certificate))
 }
 
 async fn run(
@@ -529,13 +560,17 @@ async fn run(
         }
     }
     if let Some(door) = &config.business {
-        let socket = tokio::net::TcpListener::bind(door.listen).await.with_context(|| {
-            format!("[business] listen = \"{}\": is another program using it?", door.listen)
-        })?;
-        let address = socket.local_addr()?;
-        let calls = read_to_the_end(business.router()).into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(axum::serve(socket, calls).into_future());
-        tracing::info!(%address, "business systems");
+        let certificate = certificate(config, &door.lock, door.listen)?;
+        let tls = certificate.is_some();
+        let counts = appliance.business_connections.clone();
+        let listener = HttpListener::open("business", door.listen, certificate, door.limits, counts)
+            .await
+            .with_context(|| {
+                format!("[business] listen = \"{}\": is another program using it?", door.listen)
+            })?;
+        let address = listener.address();
+        tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
+        tracing::info!(%address, tls, "business systems");
     }
     for gateway in &config.gateways {
         links.set_gateway(gateway.links.clone())?;

@@ -1,5 +1,6 @@
 //! Doors beside SMPP and SGIP: business systems, the command line, Redis clients; number pools and opt-outs.
 
+use super::house::HttpTls;
 use super::words::{FlagOrNumbers, Listen, Network, OrAny, PasswordHash, Rate, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +15,21 @@ pub struct Business {
     pub request_limit: Option<Size>,
     /// How long a call may wait for the disk.
     pub patience: Option<Time>,
+    /// TLS: `own` for a certificate of its own making, or the files of one; no TLS unless said otherwise.
+    pub tls: Option<HttpTls>,
+    /// Connections at a time; 2000 unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections: Option<u64>,
+    /// Connections from one address, IPv6 by its network of 64 bits; 500 unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections_per_address: Option<u64>,
+    /// Connections that have not authenticated: one more displaces the oldest of them; a quarter of all unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub unauthenticated_connections: Option<u64>,
+    /// How long a request's head may take, and how long a connection may be idle; 30s unless said otherwise.
+    pub head_timeout: Option<Time>,
+    /// How long a request's body may take, beside a second a KiB; 30s unless said otherwise.
+    pub body_timeout: Option<Time>,
 }
 
 /// Subscribers on the command line.
@@ -90,6 +106,10 @@ pub struct Redis {
     /// Connections from one address.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_per_address: Option<u64>,
+    /// Connections that have not logged in, where there are accounts: one more displaces the oldest of them; a quarter of all
+    /// unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub unauthenticated_connections: Option<u64>,
     /// Requests of a connection that may wait for their answers.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub pipelined: Option<u64>,

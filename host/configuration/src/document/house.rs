@@ -55,6 +55,19 @@ pub struct Http {
     pub unencrypted: Option<bool>,
     /// The file of the token that is made at the first start; `token` in the data folder unless said otherwise.
     pub token_file: Option<File>,
+    /// Connections at a time; 1000 unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections: Option<u64>,
+    /// Connections from one address, IPv6 by its network of 64 bits; 200 unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections_per_address: Option<u64>,
+    /// Connections that have not authenticated: one more displaces the oldest of them; a quarter of all unless said otherwise.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub unauthenticated_connections: Option<u64>,
+    /// How long a request's head may take, and how long a connection may be idle; 30s unless said otherwise.
+    pub head_timeout: Option<Time>,
+    /// How long a request's body may take, beside a second a KiB; 30s unless said otherwise.
+    pub body_timeout: Option<Time>,
     /// How long a line of the audit log is kept, 30d at least; 400d unless said otherwise.
     pub audit_retention: Option<Time>,
 }

@@ -99,6 +99,9 @@ section! {
         /// Connections from one address; 100 unless said otherwise.
         #[schemars(range(min = 1, max = 1_000_000))]
         pub connections_per_address: Option<u64>,
+        /// Connections that are not bound: one more displaces the oldest of them; a quarter of all unless said otherwise.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        pub unbound_connections: Option<u64>,
         /// How long a connection may take to bind.
         pub bind_timeout: Option<Time>,
         /// Silence after which a connection is unbound; SMPP only.
@@ -572,8 +575,18 @@ queue! {
         pub utc_offset: Option<String>,
         /// How often the HLR is shown that we live.
         pub keep_alive: Option<Time>,
-        /// How long a connection may take.
+        /// How long a connection to the HLR may take, and an MSC to say who it is.
         pub connect_timeout: Option<Time>,
+        /// Connections of MSCs, in the role of a proxy; 256 unless said otherwise.
+        #[schemars(range(min = 1, max = 10_000))]
+        pub connections: Option<u64>,
+        /// Connections of MSCs from one address; 64 unless said otherwise.
+        #[schemars(range(min = 1, max = 10_000))]
+        pub connections_per_address: Option<u64>,
+        /// Connections that have not said which MSC they are: one more displaces the oldest of them; a quarter of all unless said
+        /// otherwise.
+        #[schemars(range(min = 1, max = 10_000))]
+        pub unidentified_connections: Option<u64>,
     }
 }
 

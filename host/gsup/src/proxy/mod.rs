@@ -54,6 +54,8 @@ pub struct Proxy {
     /// Who is about to be located by a packet switched node, which takes no short messages.
     packet: Marks,
     passed: u64,
+    /// The MSC has been asked who it is: the HLR's first question is not passed on.
+    is_asked: bool,
 }
 
 /// A set of subscribers that a far end cannot make grow without end.
@@ -101,6 +103,14 @@ impl Proxy {
     #[must_use]
     pub fn new(own_name: Option<Name>) -> Self {
         Self { own_name, ..Self::default() }
+    }
+
+    /// The owner has asked the MSC who it is, before it connected to the HLR. The answer is passed on with what else the MSC
+    /// has sent, and the HLR's own question, the first of them, is not: so both see one question and one answer.
+    #[must_use]
+    pub fn asked(mut self) -> Self {
+        self.is_asked = true;
+        self
     }
 
     /// Takes all whole frames from what was read from the MSC.
@@ -169,7 +179,8 @@ impl Proxy {
             self.onward(from).pass(before);
             at = 0;
             let frame = input.split_to(octets).freeze();
-            if !self.take(&frame) {
+            // Of the HLR's only its question is ours.
+            if from == From::Msc && !self.take(&frame) {
                 self.passed += 1;
                 self.onward(from).pass(frame);
             }
@@ -199,6 +210,10 @@ impl Proxy {
                         Fate::Passes
                     }
                 }
+            }
+            (STREAM_CCM, _) if from == From::Hlr && self.is_asked && Ccm::is_id_get(payload) => {
+                self.is_asked = false;
+                Fate::Ours
             }
             (STREAM_CCM, _) if from == From::Msc => self.look_at_identity(payload),
             _ => Fate::Passes,

@@ -5,12 +5,12 @@ use super::options::{GatewayOptions, SgipListenerOptions, SpOptions};
 use super::taking::Source;
 use crate::accounts::{Account, Control};
 use crate::clock;
-use crate::listener::{Admit, Watched};
+use crate::listener::{Admit, LeaveOrders};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
 use bytes::Bytes;
-use doors::Network;
+use doors::{Network, Place};
 use model::PeerId;
 use parking_lot::RwLock;
 use sgip::{Bind, LoginType, Options, ResultCode, Session};
@@ -18,10 +18,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
 
 /// Who may log in, by login name.
 #[derive(Debug, Default)]
@@ -97,52 +96,30 @@ impl Logins {
 struct Doorman {
     shared: Arc<Shared>,
     options: SgipListenerOptions,
-    open: Arc<AtomicUsize>,
-    orders: watch::Receiver<Option<Instant>>,
+    orders: LeaveOrders,
 }
 
 /// Who admits the connections of an SGIP listener.
-pub(crate) fn doorman(shared: Arc<Shared>, options: SgipListenerOptions, watched: Watched) -> Admit {
-    let Watched { open, orders } = watched;
-    let doorman = Arc::new(Doorman { shared, options, open, orders });
-    Box::new(move |stream, remote, alive| doorman.clone().admit(stream, remote, alive))
-}
-
-/// One of a listener's connections; counted down even when its task dies.
-struct Open(Arc<Doorman>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
-    }
+pub(crate) fn doorman(shared: Arc<Shared>, options: SgipListenerOptions, orders: LeaveOrders) -> Admit {
+    let doorman = Arc::new(Doorman { shared, options, orders });
+    Box::new(move |stream, remote, place, alive| doorman.clone().admit(stream, remote, place, alive))
 }
 
 impl Doorman {
-    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, alive: &mpsc::Sender<()>) {
-        let doors = &self.shared.doors;
-        doors.connections.fetch_add(1, Relaxed);
-        let now = clock::now();
-        let permit = (self.open.load(Relaxed) < self.options.connections)
-            .then(|| self.shared.guard.admit(remote.ip(), self.options.connections_per_address, now))
-            .flatten();
-        let Some(permit) = permit else {
-            doors.turned_away.fetch_add(1, Relaxed);
-            if self.shared.lines.allow(now) {
-                tracing::warn!(listener = %self.options.name, %remote, "too many connections: turned away");
-            }
-            return;
-        };
-        self.open.fetch_add(1, Relaxed);
-        let open = Open(self.clone());
+    fn admit(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Place, alive: &mpsc::Sender<()>) {
         let alive = alive.clone();
+        let place = Arc::new(place);
         tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
-            self.serve(stream, remote).await;
-            drop((open, permit, alive));
+            // Only one that is not bound is displaced, and it is owed nothing.
+            tokio::select! {
+                () = self.serve(stream, remote, place.clone()) => {}
+                () = place.displaced() => {}
+            }
+            drop(alive);
         });
     }
 
-    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Arc<Place>) {
         let (control, receiver) = unbounded_channel();
         let options = Options {
             bind_timeout: self.options.bind_timeout,
@@ -153,7 +130,7 @@ impl Doorman {
         let unknown = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, false);
         unknown.remote(remote);
         unknown.phase(Phase::Binding);
-        let judge = self.clone().judge(remote);
+        let judge = self.clone().judge(remote, place);
         let socket = Socket::Plain(stream);
         let connection = Connection::incoming(self.shared.clone(), unknown, socket, session, receiver, judge);
         let watching = self.watch(control);
@@ -180,14 +157,15 @@ impl Doorman {
         let _ = control.send(Control::Leave(until.unwrap_or_else(clock::now)));
     }
 
-    fn judge(self: Arc<Self>, remote: SocketAddr) -> Judge {
+    fn judge(self: Arc<Self>, remote: SocketAddr, place: Arc<Place>) -> Judge {
         Box::new(move |bind| {
-            let doorman = self.clone();
+            let (doorman, place) = (self.clone(), place.clone());
             Box::pin(async move {
                 let judgement = doorman.judge_login(&bind, remote).await;
                 let doors = &doorman.shared.doors;
                 match &judgement {
                     Judgement::Accept { .. } => {
+                        place.identify();
                         doors.binds.fetch_add(1, Relaxed);
                     }
                     Judgement::Refuse { code, why } => {

@@ -185,6 +185,8 @@ pub struct SgipListenerOptions {
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
+    /// Connections that are not logged in yet, a share of all: one more displaces the oldest of them.
+    pub unbound_connections: usize,
     /// How long a connection may take to log in.
     pub bind_timeout: Duration,
     /// Silence after which a connection is closed (SGIP 1.2 §3.1: 60 s); zero: never.
@@ -202,6 +204,7 @@ impl SgipListenerOptions {
             listen,
             connections: 1000,
             connections_per_address: 100,
+            unbound_connections: 250,
             bind_timeout: Duration::from_secs(30),
             idle: Duration::from_secs(60),
             any_login_type: false,

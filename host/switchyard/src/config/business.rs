@@ -1,9 +1,11 @@
 //! `[business]`, `[account.business]`, `[archive]` and `[[opt-out]]`.
 
+use super::http::{self, Lock};
 use super::{UNNUMBERED, secret, small_file};
 use crate::opt_out::Keywords;
 use business::{AccountOptions, BusinessOptions, PushFormat, PushOptions};
 use configuration::Section;
+use doors::HttpLimits;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -13,9 +15,11 @@ use std::time::Duration;
 pub(crate) struct Door {
     pub(crate) listen: SocketAddr,
     pub(crate) options: BusinessOptions,
+    pub(crate) lock: Lock,
+    pub(crate) limits: HttpLimits,
 }
 
-pub(super) fn door(section: &Section<'_>) -> Door {
+pub(super) fn door(section: &Section<'_>, base: &Path) -> Door {
     let text = section.required("listen", "\"127.0.0.1:8081\"");
     let listen = text.parse().unwrap_or_else(|_| {
         if !text.is_empty() {
@@ -30,8 +34,10 @@ pub(super) fn door(section: &Section<'_>) -> Door {
         patience: section.duration("patience", defaults.patience),
         ..defaults
     };
+    let lock = http::tls(section, base);
+    let limits = http::limits(section, HttpLimits::new(2_000, 500), 0);
     section.finish();
-    Door { listen, options }
+    Door { listen, options, lock, limits }
 }
 
 /// What an account's calls and pushes have of their own; the rest is the account's.

@@ -2,6 +2,7 @@
 
 use super::{UNNUMBERED, address, existing, small_file};
 use configuration::Section;
+use doors::ConnectionLimits;
 use engine::{PeerSettings, Uncertainty};
 use gsm::{GsmOptions, Role};
 use model::Address;
@@ -56,6 +57,17 @@ fn plan_error(section: &Section<'_>, path: &Path, error: &numbering::DocumentErr
     )
 }
 
+fn limits(section: &Section<'_>, defaults: ConnectionLimits) -> ConnectionLimits {
+    let connections = section.number("connections", defaults.connections as u64, 1..=10_000) as usize;
+    let per_address = defaults.per_address as u64;
+    ConnectionLimits {
+        connections,
+        per_address: section.number("connections-per-address", per_address, 1..=10_000) as usize,
+        unidentified: super::unbound_connections(section, "unidentified-connections", connections),
+        reserve: 0,
+    }
+}
+
 pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     let name = section.required("name", "\"home\"");
     let hlr = section.required("hlr", "\"hlr.example.net:4222\"");
@@ -107,6 +119,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         section
             .wrong("check-sender", "needs role = \"proxy\" and `ctrl`: the HLR is asked where a sender is");
     }
+    let limits = limits(section, defaults.limits);
     let links = GsmOptions {
         role,
         ctrl,
@@ -121,6 +134,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         repetition: section.duration("repetition", defaults.repetition),
         zone: zone.unwrap_or(0),
         plan,
+        limits,
         connect_timeout: section.duration("connect-timeout", defaults.connect_timeout),
         keep_alive: section.duration("keep-alive", defaults.keep_alive),
         ..defaults

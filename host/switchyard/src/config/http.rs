@@ -2,7 +2,7 @@
 
 use super::existing;
 use configuration::Section;
-use doors::ServerTls;
+use doors::{ConnectionLimits, HttpLimits, ServerTls};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,10 @@ use std::time::Duration;
 /// Shorter, and whoever may change this could soon take what he did out of the log.
 const SHORTEST_AUDIT: Duration = Duration::from_secs(30 * 86_400);
 
-/// How the admin's door is locked.
+/// Places beyond all others, for readiness and for sessions that exist.
+pub(super) const RESERVE: usize = 16;
+
+/// How a listener for HTTP is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lock {
     /// Not at all: who may listen is on the machine anyway, or somebody in front of us does TLS.
@@ -19,6 +22,23 @@ pub(crate) enum Lock {
     Own,
     /// With these files.
     Files(ServerTls),
+}
+
+/// The limits of a listener for HTTP; `reserve` is for connections that would be refused.
+pub(super) fn limits(section: &Section<'_>, defaults: HttpLimits, reserve: usize) -> HttpLimits {
+    let known = defaults.connections;
+    let connections = section.number("connections", known.connections as u64, 1..=1_000_000) as usize;
+    let per_address = known.per_address as u64;
+    HttpLimits {
+        connections: ConnectionLimits {
+            connections,
+            per_address: section.number("connections-per-address", per_address, 1..=1_000_000) as usize,
+            unidentified: super::unbound_connections(section, "unauthenticated-connections", connections),
+            reserve,
+        },
+        head_timeout: section.duration("head-timeout", defaults.head_timeout),
+        body_timeout: section.duration("body-timeout", defaults.body_timeout),
+    }
 }
 
 /// How long the audit log goes back.
@@ -38,6 +58,14 @@ pub(crate) fn lock(section: &Section<'_>, base: &Path, listen: SocketAddr) -> Lo
     }
     if unencrypted {
         section.wrong("unencrypted", "is true, and tls is set; take one of them away");
+    }
+    tls(section, base)
+}
+
+/// What the key `tls` says; nothing is no TLS.
+pub(super) fn tls(section: &Section<'_>, base: &Path) -> Lock {
+    if !section.has("tls") {
+        return Lock::Open;
     }
     if section.is_text("tls") {
         section.choice("tls", (), &[("own", ())]);

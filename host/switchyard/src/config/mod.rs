@@ -1,6 +1,7 @@
 //! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
 
 mod business;
+mod descriptors;
 mod gsm;
 pub(crate) mod http;
 pub(crate) mod log;
@@ -17,6 +18,7 @@ use self::parties::{account, error_class, peer, queue};
 use self::plugins::Plugins;
 use crate::opt_out::Keywords;
 use configuration::{Lines, Problem, Reading, Section};
+use doors::HttpLimits;
 use engine::{PeerSettings, Settings};
 use links::{AccountOptions, GatewayOptions, ListenerOptions, PeerOptions, ServerTls, SgipListenerOptions};
 use model::{Directory, PeerId};
@@ -74,6 +76,7 @@ pub(crate) struct Config {
     pub(crate) drain: Duration,
     pub(crate) http: SocketAddr,
     pub(crate) http_lock: http::Lock,
+    pub(crate) http_limits: HttpLimits,
     pub(crate) token_file: PathBuf,
     pub(crate) audit_retention: Duration,
     pub(crate) retention: Duration,
@@ -203,6 +206,7 @@ impl Config {
         });
         let token_file = http.text("token-file").map_or_else(|| data.join("token"), |path| base.join(path));
         let http_lock = http::lock(&http, base, http_address);
+        let http_limits = http::limits(&http, HttpLimits::new(1_000, 200), http::RESERVE);
         let audit_retention = http::audit_retention(&http);
         http.finish();
 
@@ -239,7 +243,7 @@ impl Config {
         let numbering = gsm::numbering(root, base);
         let networks: Vec<_> =
             root.sections("gsm").iter().map(|section| gsm::network(section, numbering.as_ref())).collect();
-        let business = root.has("business").then(|| business::door(&root.section("business")));
+        let business = root.has("business").then(|| business::door(&root.section("business"), base));
         let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
         let archive = business::archive(&root.section("archive"), base, &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
@@ -255,6 +259,7 @@ impl Config {
             drain,
             http: http_address,
             http_lock,
+            http_limits,
             token_file,
             audit_retention,
             retention,
@@ -481,9 +486,11 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
         tls.finish();
         ServerTls { certificate, key, client_ca }
     });
+    let connections = section.number("connections", 1000, 1..=1_000_000) as usize;
     let options = ListenerOptions {
-        connections: section.number("connections", 1000, 1..=1_000_000) as usize,
+        connections,
         connections_per_address: section.number("connections-per-address", 100, 1..=1_000_000) as usize,
+        unbound_connections: unbound_connections(section, "unbound-connections", connections),
         bind_timeout: section.duration("bind-timeout", defaults.bind_timeout),
         inactivity: section.duration("inactivity", defaults.inactivity),
         enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
@@ -495,6 +502,12 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
     };
     section.finish();
     Listener::Smpp(options)
+}
+
+/// Connections of a listener that may be unidentified: a quarter of all, if nothing is said.
+fn unbound_connections(section: &Section<'_>, key: &'static str, connections: usize) -> usize {
+    let default = doors::ConnectionLimits::default_unidentified(connections) as u64;
+    section.number(key, default, 1..=connections as u64) as usize
 }
 
 fn existing(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {

@@ -94,13 +94,18 @@ pub(super) fn door(section: &Section<'_>) -> Door {
     }
     let (scripts, any_script) = scripts(section);
     let known = DoorOptions::default();
-    let connections = known.connections as u64;
+    let connections = section.number("connections", known.connections as u64, 1..=1_000_000) as usize;
     let options = DoorOptions {
         scripts,
         any_script,
         announce: announce(section),
         accounts,
-        connections: section.number("connections", connections, 1..=1_000_000) as usize,
+        connections,
+        unauthenticated_connections: super::unbound_connections(
+            section,
+            "unauthenticated-connections",
+            connections,
+        ),
         connections_per_address: section.number(
             "connections-per-address",
             known.connections_per_address as u64,

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 pub(super) fn listener(section: &Section<'_>, name: &str, listen: SocketAddr) -> SgipListenerOptions {
     let defaults = SgipListenerOptions::new(name, listen);
+    let connections = section.number("connections", 1000, 1..=1_000_000) as usize;
     let options = SgipListenerOptions {
-        connections: section.number("connections", 1000, 1..=1_000_000) as usize,
+        connections,
         connections_per_address: section.number("connections-per-address", 100, 1..=1_000_000) as usize,
+        unbound_connections: super::unbound_connections(section, "unbound-connections", connections),
         bind_timeout: section.duration("bind-timeout", defaults.bind_timeout),
         idle: section.duration("idle", defaults.idle),
         any_login_type: section.flag("any-login-type", false),

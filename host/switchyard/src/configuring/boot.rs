@@ -36,7 +36,7 @@ impl FromFile {
     /// Writes the version down.
     pub(super) fn record(self, versions: &Versions) -> Result<(), VersionsError> {
         if let Some(draft) = self.draft {
-            versions.append(draft)?;
+            versions.append(&draft)?;
         }
         versions.set_seed(&self.seed)
     }
@@ -183,7 +183,7 @@ fn from_version(
         let document = before.document;
         let (at, by) = (wall().0, HOUSE.to_owned());
         let draft = Draft { at, by, why: why.clone(), document: document.clone(), confirm_until: None };
-        let summary = versions.append(draft)?;
+        let summary = versions.append(&draft)?;
         remarks.push(format!("configuration reverted to version {}: {why}", pending.back_to));
         newest = Version { summary, document };
     }
@@ -256,7 +256,7 @@ mod tests {
         let mut document = booted.document.clone();
         document["peer"][0]["links"] = links.into();
         let draft = Draft { at: 1, by: "ada".into(), why: String::new(), document, confirm_until };
-        booted.versions.append(draft).unwrap();
+        booted.versions.append(&draft).unwrap();
     }
 
     #[test]

@@ -176,7 +176,8 @@ impl Configuring {
 
     /// Reads a document, and finds everything that would make trouble.
     fn read(&self, state: &State, document: &Value) -> Result<Config, Vec<configuration::Problem>> {
-        let config = Config::of(document, None, &self.base)?;
+        let mut config = Config::of(document, None, &self.base)?;
+        config.fit_descriptors(doors::raise_descriptor_limit());
         let problems = live::check(document, &state.running, &config);
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
@@ -216,7 +217,7 @@ impl Configuring {
             document: document.clone(),
             confirm_until: reverts_at,
         };
-        let summary = match self.versions.append(draft) {
+        let summary = match self.versions.append(&draft) {
             Ok(summary) => summary,
             Err(error) => {
                 let problem = unreadable(&error);

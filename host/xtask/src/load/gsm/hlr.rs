@@ -51,6 +51,8 @@ pub(super) struct Shared {
     /// Connections that were closed for want of a unit id, or lost the race for a name.
     pub(super) refused: AtomicU64,
     pub(super) unrouted: AtomicU64,
+    /// Connections that have come to the GSUP port.
+    connections: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -134,6 +136,7 @@ impl StandInHlr {
             messages: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unrouted: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
         });
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let closed = || Door { address: nowhere, open: None };
@@ -178,6 +181,7 @@ impl StandInHlr {
             let shared = Arc::clone(&self.shared);
             let task = self.runtime.spawn(serve(listener, closed, move |stream| {
                 let shared = Arc::clone(&shared);
+                shared.connections.fetch_add(1, Relaxed);
                 async move { hlr_link::serve(stream, &shared).await }
             }));
             self.gsup.open = Some((sender, task));
@@ -205,6 +209,11 @@ impl StandInHlr {
     /// What it was asked.
     pub fn questions(&self) -> ControlReport {
         self.control.report()
+    }
+
+    /// Connections that have come to the GSUP port.
+    pub fn connections(&self) -> u64 {
+        self.shared.connections.load(Relaxed)
     }
 
     /// Location updates that it has answered well.

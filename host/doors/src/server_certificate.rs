@@ -1,7 +1,7 @@
-//! The certificate of the admin's door: read, made where there is none, and read again when its files change.
+//! The certificate of a listener for HTTP: read, made where there is none, and read again when its files change.
 
+use crate::{ServerTls, TlsFileError};
 use arc_swap::ArcSwap;
-use doors::{ServerTls, TlsFileError};
 use parking_lot::Mutex;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use rustls::ServerConfig;
@@ -170,10 +170,10 @@ impl Certificate {
             let path = self.files.certificate.display();
             match tokio::task::spawn_blocking(move || certificate.look()).await {
                 Ok(Ok(true)) => {
-                    tracing::info!(certificate = %path, "certificate of the HTTP door read again");
+                    tracing::info!(certificate = %path, "certificate of an HTTP listener read again");
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "certificate of the HTTP door not read again; the one before counts");
+                    tracing::warn!(%error, "certificate of an HTTP listener not read again; the one before counts");
                 }
                 Ok(Ok(false)) | Err(_) => {}
             }
