@@ -136,17 +136,23 @@ pub(crate) fn wall() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The way to the engine and back.
+pub(crate) struct EnginePorts {
+    pub(crate) core: Arc<dyn Core>,
+    pub(crate) routing: Arc<dyn Routing>,
+    pub(crate) hub: Arc<Hub>,
+}
+
 impl Desk {
     pub(crate) fn new(
         options: Arc<GsmOptions>,
         name: Name,
-        core: Arc<dyn Core>,
-        routing: Arc<dyn Routing>,
-        hub: Arc<Hub>,
+        ports: EnginePorts,
         shared: Arc<Shared>,
         whereabouts: Whereabouts,
         absent: Option<Absent>,
     ) -> Self {
+        let EnginePorts { core, routing, hub } = ports;
         Self {
             whereabouts,
             absent,

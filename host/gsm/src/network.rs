@@ -1,5 +1,5 @@
 use crate::absent::Absent;
-use crate::desk::{Desk, Shared};
+use crate::desk::{Desk, EnginePorts, Shared};
 use crate::options::{GsmOptions, Role};
 use crate::register::Register;
 use crate::state::GsmState;
@@ -110,7 +110,8 @@ impl Network {
                 tokio::spawn(proxy::run(options.clone(), acceptor, hlr, name, shared, inputs, living));
             }
         }
-        let desk = Desk::new(options.clone(), name, core, routing, hub, shared, whereabouts, absent);
+        let ports = EnginePorts { core, routing, hub };
+        let desk = Desk::new(options.clone(), name, ports, shared, whereabouts, absent);
         let desk = tokio::spawn(desk.run(taken, stopping));
         *self.running.lock() = Some(Running { stop, alive, desk, address });
         Ok(())

@@ -39,7 +39,7 @@ impl Desk {
             return self.mos.early(conn, request);
         }
         match self.sender_at(conn, &request.imsi) {
-            Sender::Here => self.from_its_place(conn, request),
+            Sender::Here => self.take_located(conn, request),
             Sender::AtDouble => self.refuse_mo(conn, &request, NOT_HERE),
             Sender::Unknown => {
                 if let Err(request) = self.whereabouts.ask_of_sender(conn, request) {
@@ -55,14 +55,14 @@ impl Desk {
         let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.clone()) else { return };
         let here = self.sender_at(conn, &request.imsi) == Sender::Here;
         match answer {
-            _ if here => self.from_its_place(conn, request),
-            Ok(found) if found.vlr_number.as_deref() == Some(&*name) => self.from_its_place(conn, request),
+            _ if here => self.take_located(conn, request),
+            Ok(found) if found.vlr_number.as_deref() == Some(&*name) => self.take_located(conn, request),
             Ok(_) | Err(HlrFailure::Unknown) => self.refuse_mo(conn, &request, NOT_HERE),
             Err(HlrFailure::Unreachable) => self.refuse_mo(conn, &request, NOBODY_TO_ASK),
         }
     }
 
-    fn from_its_place(&mut self, conn: ConnId, request: gsup::Message) {
+    fn take_located(&mut self, conn: ConnId, request: gsup::Message) {
         self.seen_at(conn, &request.imsi);
         self.reachable(request.imsi);
         self.submission(conn, request);
