@@ -1,10 +1,11 @@
 //! The admin's commands against a real appliance: `switchyard status`, `top`, `message`, `peer`, `account`, `doctor`, `backup`.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};
 use behaviour_tests::{PATIENCE, Stage, until};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -237,5 +238,55 @@ fn the_command_line_documents_itself() -> Result<()> {
         "{}",
         String::from_utf8_lossy(&[asked.stdout, asked.stderr].concat())
     );
+    Ok(())
+}
+
+/// The sample SMSC and the sample ESME of the binary, with an appliance between them.
+#[test]
+fn sample_traffic_goes_from_send_to_sink_and_its_receipts_come_back() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let mut sink = Command::new(stage.binary())
+        .args(["sink", "--listen", &address, "--count", "30"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut lines = BufReader::new(sink.stdout.take().context("the sink's output")?).lines();
+    ensure!(
+        lines.next().context("the sink ended")??.contains(&address),
+        "the sink does not say where it listens"
+    );
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    blueprint.native("upstream").account("acme", "window = 100");
+    blueprint.peer("upstream", address.parse()?, "links = 2");
+    let appliance = blueprint.start()?;
+    let send = |password: &str, more: &[&str]| -> Result<Done> {
+        let mut send = Command::new(stage.binary());
+        send.args(["send", "--to", &appliance.smpp().to_string(), "--system-id", "acme", "--from", "10655"]);
+        let mut send = send
+            .args(more)
+            .args(["8613012345678", "price", "5 €"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        writeln!(send.stdin.take().context("no input")?, "{password}")?;
+        let output = send.wait_with_output()?;
+        let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
+        let code = output.status.code().context("killed")?;
+        Ok(Done { code, out: text(output.stdout), error: text(output.stderr) })
+    };
+    let done = send("wrong", &[])?;
+    ensure!(done.code == 1 && done.error.contains("the bind is refused"), "{} {}", done.code, done.error);
+    let done = send(PASSWORD, &["--count", "30", "--rate", "200", "--spread", "3", "--receipts"])?;
+    ensure!(done.code == 0, "{} {} {}", done.code, done.out, done.error);
+    ensure!(done.out.contains("30 accepted, 0 refused, 0 unanswered"), "{}", done.out);
+    ensure!(done.out.contains("delivery receipts: 30 delivered"), "{}", done.out);
+    let printed = lines.collect::<std::io::Result<Vec<_>>>()?;
+    let of = |number: &str| {
+        printed.iter().filter(|line| **line == format!("10655 -> {number}: price 5 €")).count()
+    };
+    ensure!([of("8613012345678"), of("8613012345679"), of("8613012345680")] == [10; 3], "{printed:#?}");
+    ensure!(sink.wait()?.success(), "the sink failed");
     Ok(())
 }

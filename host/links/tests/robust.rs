@@ -179,12 +179,17 @@ async fn check_143_idle_connections_are_limited_by_address_and_in_total() {
         let name = options.name.clone();
         let address = house.links.listen(options).await.unwrap();
         let mut open = Vec::new();
-        for _ in 0..limit {
-            let mut raw = Raw::connect(address).await;
-            // An answer shows that it is in.
-            assert_eq!(raw.ask(&support::enquire()).await.0.status, Status::ROK);
-            open.push(raw);
+        for _ in 1..limit {
+            open.push(Raw::bound(address, Transmitter).await);
         }
+        // Of those that are not bound, the oldest gives way to a new one.
+        let mut unbound = Raw::connect(address).await;
+        // An answer shows that it is in.
+        assert_eq!(unbound.ask(&support::enquire()).await.0.status, Status::ROK);
+        let last = Raw::bound(address, Transmitter).await;
+        unbound.closed().await;
+        open.push(last);
+        // Those that are bound give way to nobody.
         Raw::connect(address).await.closed().await;
         assert_eq!(open[0].ask(&support::enquire()).await.0.status, Status::ROK);
         drop(open);

@@ -69,6 +69,10 @@ enum Task {
     /// Write, build, test and sign plugins, and bring them to an appliance.
     #[command(subcommand)]
     Plugin(workbench::Command),
+    /// Run a sample SMSC for the appliance's peers to connect to.
+    Sink(traffic::SinkCommand),
+    /// Submit sample messages, as an ESME does.
+    Send(traffic::SendCommand),
     #[command(flatten)]
     Admin(cli::Command),
 }
@@ -116,6 +120,8 @@ fn main() -> ExitCode {
         },
         Task::Sms(command) => command.run(),
         Task::Plugin(command) => command.run(),
+        Task::Sink(command) => command.run(),
+        Task::Send(command) => command.run(),
         Task::Admin(command) => command.run(&HOUSE),
         Task::Restore(command) => match command.run() {
             Ok(words) => {

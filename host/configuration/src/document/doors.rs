@@ -100,6 +100,8 @@ pub struct Redis {
     pub listen: Vec<Listen>,
     /// Sums of scripts that are known; `any` for whatever a client loads.
     pub scripts: Option<OrAny>,
+    /// Where clients of a Redis Cluster find its only node, as "host:port"; left out: where they are connected already.
+    pub announce: Option<String>,
     /// Connections at a time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: Option<u64>,

@@ -25,7 +25,7 @@ fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
         "gateway": [{ "error-classes": {}, "fields": {} }],
         "gsm": [{}],
         "numbering": {},
-        "business": {},
+        "business": { "tls": {} },
         "shell": { "users": [{}] },
         "redis": { "account": [{}] },
         "pool": [{}],
