@@ -179,7 +179,7 @@ impl Engine {
     /// Takes one event. What follows from it is in `out`; messages leave their queues only in [`Engine::settle`].
     pub fn apply(&mut self, now: Now, event: Event, out: &mut Output) {
         match event {
-            Event::Peer(settings) => self.configure_peer(settings),
+            Event::Peer(settings) => self.configure_peer(now, settings, out),
             Event::PeerGone(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
@@ -445,16 +445,6 @@ impl Engine {
             self.policy_gone(now, out);
         }
         self.settings.biller = biller;
-    }
-
-    fn configure_peer(&mut self, settings: crate::PeerSettings) {
-        let (peer, serial) = (settings.peer, settings.serial);
-        let before = self.peer_mut(peer).settings.serial;
-        self.peer_mut(peer).configure(settings);
-        if before != serial {
-            self.turns_changed(peer.0, serial);
-        }
-        self.mark(peer.0);
     }
 
     fn forget_peer(&mut self, peer: PeerId) {

@@ -15,6 +15,7 @@ mod dispatch;
 mod ending;
 mod engine;
 mod event;
+mod groups;
 mod index;
 mod keys;
 mod lane;

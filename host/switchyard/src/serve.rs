@@ -63,9 +63,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     backup::sweep(&config.data).with_context(|| format!("tidying {}", config.data.display()))?;
     let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
     let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
-    let directory = store.directory(&config.names())?;
-    config.number(&directory);
-    let directory = Arc::new(ArcSwap::from_pointee(directory));
+    let directory = Arc::new(ArcSwap::from_pointee(config.number(&store)?));
 
     let (seed, core) = core_loop::seed();
     let runtime = tokio::runtime::Builder::new_multi_thread()

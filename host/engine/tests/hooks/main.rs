@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that fails is to stop here")]
 
 mod deciding;
+mod groups;
 mod house;
 mod orders;
 #[path = "../support/pool_disk.rs"]
