@@ -188,3 +188,55 @@ fn a_policy_that_traps_leaves_the_decision_to_the_schedule_and_goes_back_by_itse
     assert_eq!((sums.missing, sums.duplicates, sums.strangers), (0, 0, 0), "{sums:?}");
     Ok(())
 }
+
+/// At every way in: the API, a canary, the command line. What the API is told to do all the same is shown as long as it lasts.
+#[test]
+fn a_policy_that_names_what_does_not_exist_does_not_go_live_by_mistake() -> Result<()> {
+    let stage = Stage::new()?;
+    let house = House::open(&stage, "", "86")?;
+    let component = stage.component("shared_sender")?;
+    let version = behaviour_tests::upload(&house.appliance, "shared-sender", &component)?;
+    let policy = "[[share]]\npool = \"lines\"\npeers = [\"north\", \"west\"]\n";
+    let mut request = json!({ "plugin": "shared-sender", "version": version, "policy": policy });
+    let ask = |path: &str, request: &Value| -> Result<(u16, String)> {
+        house.appliance.request("POST", path, request.to_string().as_bytes())
+    };
+    let (status, text) = ask("/v1/hooks/router/activate", &request)?;
+    anyhow::ensure!(
+        status == 422 && text.contains("peer \\\"west\\\", pool \\\"lines\\\""),
+        "{status} {text}"
+    );
+    let mut canary = request.clone();
+    canary["mode"] = json!("canary");
+    canary["share"] = json!(5);
+    let (status, text) = ask("/v1/hooks/router/candidate", &canary)?;
+    anyhow::ensure!(status == 422, "{status} {text}");
+    let file = stage.folder().join("policy.toml");
+    std::fs::write(&file, policy)?;
+    let activate = |more: &[&str]| -> Result<std::process::Output> {
+        let mut command = std::process::Command::new(stage.binary());
+        command.args(["plugin", "activate", "router"]).arg(stage.guest("shared_sender"));
+        command.args(["--policy"]).arg(&file).args(more);
+        command.env("SWITCHYARD_URL", format!("http://{}", house.appliance.blueprint().http()));
+        Ok(command.env("SWITCHYARD_TOKEN_FILE", house.appliance.blueprint().data().join("token")).output()?)
+    };
+    behaviour_tests::upload(&house.appliance, "shared_sender", &component)?;
+    let refused = activate(&[])?;
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    anyhow::ensure!(!refused.status.success() && words.contains("--force"), "{words}");
+
+    // As soon as both exist, it is taken; a pool that was just made counts at once.
+    let (status, text) = house.appliance.request("PUT", "/v1/pools/lines", b"{}")?;
+    anyhow::ensure!(status < 300, "{status} {text}");
+    let (status, text) = ask("/v1/hooks/router/activate", &request)?;
+    anyhow::ensure!(status == 422 && !text.contains("lines"), "{status} {text}");
+    request["force"] = json!(true);
+    let (status, text) = ask("/v1/hooks/router/activate", &request)?;
+    anyhow::ensure!(status == 200, "{status} {text}");
+    let unknown = house.appliance.get("/v1/hooks/router")?["unknown"].clone();
+    let expected = json!([{ "plugin": "shared-sender", "kind": "peer", "name": "west" }]);
+    anyhow::ensure!(unknown == expected, "{unknown}");
+    let forced = activate(&["--force"])?;
+    anyhow::ensure!(forced.status.success(), "{}", String::from_utf8_lossy(&forced.stderr));
+    Ok(())
+}

@@ -189,10 +189,20 @@ fn queues(picture: &Picture, now: u64, found: &mut Vec<Finding>) {
     }
 }
 
-/// Faults since a plugin version began its work.
+/// Faults since a plugin version began its work, and names in policies that nobody has.
 fn plugins(picture: &Picture, found: &mut Vec<Finding>) {
+    for (hook, unknown) in picture.unknown_references() {
+        let (plugin, kind, name) = (text(&unknown["plugin"]), text(&unknown["kind"]), text(&unknown["name"]));
+        found.push(Finding::new(
+            Level::Warning,
+            "plugins",
+            format!("the policy of the {hook} {plugin} names {kind} {name}, which does not exist"),
+            format!("add the {kind}, or correct the policy"),
+        ));
+    }
     for (hook, plugin) in picture.plugins() {
-        let faults = plugin["faults"].as_array().into_iter().flatten();
+        // Counts by the kind of the fault.
+        let faults = plugin["faults"].as_object().into_iter().flat_map(|kinds| kinds.values());
         let faults: u64 = faults.filter_map(Value::as_u64).sum();
         if faults > 0 {
             let (name, version) = (text(&plugin["plugin"]), text(&plugin["version"]));

@@ -54,6 +54,14 @@ impl Picture {
         self.links.as_array().map_or(&[], Vec::as_slice)
     }
 
+    /// Names in live policies that do not exist: the hook's name, and what is named.
+    pub(crate) fn unknown_references(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.hooks.as_array().into_iter().flatten().flat_map(|hook| {
+            let name = hook["hook"].as_str().unwrap_or("?");
+            hook["unknown"].as_array().into_iter().flatten().map(move |unknown| (name, unknown))
+        })
+    }
+
     /// Plugins at work: the hook's name, and the plugin's counts.
     pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &Value)> {
         let hooks = self.hooks.as_array().into_iter().flatten();

@@ -145,10 +145,14 @@ mod tests {
             )
             .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
             .with("GET /v1/archive", 200, &json!({ "state": "up", "backlog": 3, "refused": 0 }))
-            .with("GET /v1/hooks", 200, &json!([{ "hook": "router", "counts": [plugin(&[0, 0])] }]))
+            .with(
+                "GET /v1/hooks",
+                200,
+                &json!([{ "hook": "router", "counts": [plugin(&json!({ "trap": 0, "verdict": 0 }))] }]),
+            )
     }
 
-    fn plugin(faults: &[u64]) -> serde_json::Value {
+    fn plugin(faults: &serde_json::Value) -> serde_json::Value {
         json!({
             "plugin": "prefix-router", "version": "58cd962459f1", "live": true, "calls": 100, "faults": faults,
             "nanoseconds": 9,
@@ -232,13 +236,22 @@ mod tests {
                 200,
                 &json!({ "version": 9, "pending": { "version": 9, "reverts-at": NOW + 90_000 } }),
             )
+            .with(
+                "GET /v1/hooks",
+                200,
+                &json!([{
+                    "hook": "router",
+                    "counts": [plugin(&json!({ "trap": 2, "verdict": 58 }))],
+                    "unknown": [{ "plugin": "prefix-router", "kind": "peer", "name": "nort" }],
+                }]),
+            )
             .start();
         let done = run(&url, &["status"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
         insta::assert_snapshot!("status_unwell", done.out);
         let done = run(&url, &["status", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        assert_eq!(document["attention"].as_array().unwrap().len(), 12, "{document:#}");
+        assert_eq!(document["attention"].as_array().unwrap().len(), 14, "{document:#}");
         assert_eq!((&document["ready"], &document["uncertain"]), (&json!(false), &json!(3)));
         assert!(!done.out.trim_end().chars().any(char::is_control));
     }

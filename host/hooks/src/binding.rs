@@ -53,6 +53,24 @@ pub struct Grants {
     pub random: bool,
 }
 
+impl Grants {
+    /// Of the capabilities that a component imports, those of which nothing is granted.
+    pub(crate) fn missing(&self, imports: &[String]) -> Vec<&'static str> {
+        let granted = [("http", !self.http.is_empty()), ("kv", self.kv > 0), ("hlr", self.hlr)];
+        let imported = |interface: &str| {
+            imports.iter().any(|name| {
+                name.strip_prefix("switchyard:hooks/").and_then(|rest| rest.split('@').next())
+                    == Some(interface)
+            })
+        };
+        granted
+            .into_iter()
+            .filter(|(name, granted)| !granted && imported(name))
+            .map(|(name, _)| name)
+            .collect()
+    }
+}
+
 impl Default for Grants {
     fn default() -> Self {
         Self {

@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::binding::OnFault;
 use crate::examples::Met;
 use crate::generation::Generation;
+use crate::reference::UnknownReference;
 use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::World;
@@ -36,6 +37,17 @@ pub(crate) enum Ended<W: World> {
 }
 
 impl<W: World> Chain<W> {
+    /// What its policies name and the appliance does not know now.
+    pub(crate) fn unknown(&self) -> Vec<UnknownReference> {
+        let of = |one: &Arc<Generation<W>>| {
+            let plugin = one.by.plugin.clone();
+            one.unknown()
+                .into_iter()
+                .map(move |reference| UnknownReference { plugin: plugin.clone(), reference })
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
     /// Asks until one decides; a fault ends it, unless the binding says that the next one is to be asked then.
     pub(crate) fn ask(
         &self,

@@ -104,6 +104,30 @@ pub enum HookError {
         /// What happened.
         why: String,
     },
+    /// A policy document names what does not exist.
+    #[error(
+        "the policy of {plugin} names {names}, unknown to this appliance. Add what is missing \
+         first, or force it (`\"force\": true`, `--force`)"
+    )]
+    UnknownReferences {
+        /// The plugin.
+        plugin: String,
+        /// What it names.
+        names: String,
+    },
+    /// A component imports what its binding does not grant.
+    #[error(
+        "{plugin} {version} imports {imports}, and its binding grants no {imports}: each of its calls for that would fail. \
+         Set grants, or force it (`\"force\": true`, `--force`)"
+    )]
+    NotGranted {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+        /// What is not granted.
+        imports: String,
+    },
     /// No such plugin or version.
     #[error("no version {version} of plugin {plugin}: upload it first, or see the list of versions")]
     Unknown {

@@ -4,6 +4,7 @@ use crate::capabilities::{Label, Powers, State, log, tables::Digits, tables::Tab
 use crate::counts::{AtomicCounts, Counts};
 use crate::fault::{Fault, FaultKind, NO_ROOM, Watch};
 use crate::library::Kept;
+use crate::reference::{Reference, ReferenceKind};
 use crate::runtime::{Runtime, TICK};
 use crate::seen::Seen;
 use crate::worlds::World;
@@ -40,9 +41,9 @@ pub(crate) struct Instance<W: World> {
 pub(crate) enum Purpose {
     /// To serve.
     Serve,
-    /// To serve as it did before: after a restart, or because there is a way back to it. A table that it had and that is
-    /// gone from the shelf is empty for it, as it was for those that ran all the while.
-    ServeAgain,
+    /// To serve in any case: as it did before, after a restart or because there is a way back to it, or because somebody
+    /// forces it. A table that is not on the shelf is empty for it.
+    ServeAnyhow,
     /// To be asked and not used: it counts and keeps for itself.
     Aside,
 }
@@ -79,6 +80,8 @@ pub(crate) struct Generation<W: World> {
     pre: W::Pre,
     engine: wasmtime::Engine,
     tables: Arc<Tables>,
+    /// What its document names of the appliance's.
+    references: Vec<Reference>,
     idle: Mutex<Idle<W>>,
     /// It is kept for a quick way back: one instance is enough.
     resting: AtomicBool,
@@ -100,7 +103,7 @@ impl<W: World> Generation<W> {
             .map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(DecidedBy { plugin: binding.plugin.clone(), version: binding.version.clone() });
         let label = Arc::new(Label::new(&binding, purpose, &around.powers)?);
-        let generation = Self {
+        let mut generation = Self {
             tables: Arc::new(Tables::new(binding.table_rows)),
             binding,
             by,
@@ -109,13 +112,15 @@ impl<W: World> Generation<W> {
             label,
             pre,
             engine: runtime.engine.clone(),
+            references: Vec::new(),
             idle: Mutex::new(Idle { waiting: Vec::new(), most: 0 }),
             resting: AtomicBool::new(false),
             counts: AtomicCounts::default(),
             condemned: Mutex::default(),
         };
+        let plugin = generation.binding.plugin.clone();
         let faulty = |stage| {
-            let plugin = generation.binding.plugin.clone();
+            let plugin = plugin.clone();
             move |why: String| HookError::Faulty { plugin, stage, why }
         };
         let mut first = match generation.instance() {
@@ -129,10 +134,22 @@ impl<W: World> Generation<W> {
         // It may share its counters with one that is live: what it is tried out with is no traffic.
         first.store.data_mut().seen = Seen::Nowhere;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
+        generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
         }
         Ok(generation)
+    }
+
+    /// What its document names and the appliance does not know now.
+    pub(crate) fn unknown(&self) -> Vec<Reference> {
+        let directory = self.around.directory.load();
+        let is_known = |one: &&Reference| match one.kind {
+            ReferenceKind::Peer => directory.id(&one.name).is_some(),
+            ReferenceKind::Pool => self.around.powers.pools.has(&one.name),
+            ReferenceKind::Table => self.around.powers.shelf.place(&one.name).is_some(),
+        };
+        self.references.iter().filter(|one| !is_known(one)).cloned().collect()
     }
 
     fn ticks(&self, time: Duration) -> u64 {

@@ -6,6 +6,7 @@ use crate::chain::Ended;
 use crate::examples::Met;
 use crate::generation::Surroundings;
 use crate::library::{Library, VersionInfo};
+use crate::reference::Conditions;
 use crate::runtime::Runtime;
 use crate::seen::Seen;
 use crate::signature::Trust;
@@ -160,19 +161,19 @@ impl Hooks {
     }
 
     /// Makes plugins live: compile, instantiate, configure, try out, and only then one exchange of a pointer. Calls in
-    /// flight end on what was live before. What fails changes nothing. With `expected`, only while the newest change of the
-    /// hook has that serial.
+    /// flight end on what was live before. What fails changes nothing. The conditions may be a serial alone.
     ///
     /// # Errors
-    /// When one of them does not start or refuses its document, or somebody was faster.
+    /// When one of them does not start or refuses its document, or the conditions do not hold.
     pub fn activate(
         &self,
         hook: Hook,
         now: Timestamp,
         chain: Vec<Binding>,
-        expected: Option<u64>,
+        conditions: impl Into<Conditions>,
     ) -> Result<BindingRecord, HookError> {
-        at!(self, hook, slot => slot.activate(now, chain, expected))
+        let conditions = conditions.into();
+        at!(self, hook, slot => slot.activate(now, chain, conditions))
     }
 
     /// Leaves a hook without any plugin.
@@ -201,9 +202,10 @@ impl Hooks {
         now: Timestamp,
         trying: Trying,
         chain: Vec<Binding>,
-        expected: Option<u64>,
+        conditions: impl Into<Conditions>,
     ) -> Result<CandidateRecord, HookError> {
-        at!(self, hook, slot => slot.try_out(now, trying, chain, expected))
+        let conditions = conditions.into();
+        at!(self, hook, slot => slot.try_out(now, trying, chain, conditions))
     }
 
     /// Ends the trial.

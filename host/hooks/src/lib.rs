@@ -20,6 +20,7 @@ mod generation;
 mod hooks;
 mod library;
 mod patience;
+mod reference;
 mod runtime;
 mod seen;
 mod shadow;
@@ -35,6 +36,7 @@ pub use crate::capabilities::Powers;
 pub use crate::capabilities::numbers::{PoolBoard, PoolState};
 pub use crate::capabilities::peers::{Board, PeerState};
 pub use crate::capabilities::tables::PrefixTable;
+pub use crate::reference::{Conditions, Reference, ReferenceKind, UnknownReference};
 pub use binding::{
     Binding, BindingRecord, CandidateRecord, Grants, HookEvent, How, InstanceUse, OnFault, Trying,
 };

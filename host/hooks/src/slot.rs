@@ -8,10 +8,12 @@ use crate::counts::Counts;
 use crate::examples::{FaultyVersion, Met};
 use crate::generation::{Generation, Purpose, Surroundings};
 use crate::library::{Library, write_whole};
+use crate::reference::{self, Conditions, UnknownReference};
 use crate::runtime::Runtime;
 use crate::seen::Seen;
 use crate::shadow::{Comparison, Shadow, answer_of};
 use crate::steward::Alarm;
+use crate::world;
 use crate::worlds::World;
 use arc_swap::ArcSwap;
 use model::{DecidedBy, Timestamp};
@@ -116,6 +118,9 @@ pub struct HookState {
     pub events: Vec<HookEvent>,
     /// Versions that have failed since the start, the last one first.
     pub faults: Vec<FaultyVersion>,
+    /// What the live policies name and the appliance does not know now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownReference>,
 }
 
 /// One hook.
@@ -169,13 +174,13 @@ impl<W: World> Slot<W> {
         };
         let record = slot.live.load().record.clone();
         if !record.chain.is_empty() {
-            let chain = slot.start(&record.chain, &[], Purpose::ServeAgain)?;
+            let chain = slot.start(&record.chain, &[], Purpose::ServeAnyhow)?;
             slot.live.store(Arc::new(Live { record, chain, candidate: None }));
         }
         let candidate = slot.book.lock().candidate.clone();
         if let Some(record) = candidate
             && let Err(error) =
-                slot.candidate(record, Purpose::ServeAgain).map(|candidate| slot.set_candidate(candidate))
+                slot.candidate(record, Purpose::ServeAnyhow).map(|candidate| slot.set_candidate(candidate))
         {
             // The live chain matters more than what was on trial.
             let why = format!("it does not start any more: {error}");
@@ -226,6 +231,28 @@ impl<W: World> Slot<W> {
         Ok(Chain(generations.collect::<Result<Vec<_>, _>>()?))
     }
 
+    /// Refuses plugins that could only fail: whose policies name what does not exist, or that import what is not granted.
+    fn check(&self, chain: &Chain<W>) -> Result<(), HookError> {
+        for one in &chain.0 {
+            let (plugin, version) = (one.by.plugin.clone(), one.by.version.clone());
+            let unknown = one.unknown();
+            if !unknown.is_empty() {
+                return Err(HookError::UnknownReferences { plugin, names: reference::listed(&unknown) });
+            }
+            let engine = &self.means.runtime.engine;
+            let kept = self.means.library.compiled(engine, &plugin, &version)?;
+            let imports = one.binding.grants.missing(&world::imports(engine, &kept.component));
+            if !imports.is_empty() {
+                return Err(HookError::NotGranted { plugin, version, imports: imports.join(" and ") });
+            }
+        }
+        Ok(())
+    }
+
+    fn purpose(conditions: Conditions) -> Purpose {
+        if conditions.force { Purpose::ServeAnyhow } else { Purpose::Serve }
+    }
+
     /// A chain that serves nobody: for replays and harnesses.
     pub(crate) fn trial(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
         self.start(bindings, &[], Purpose::Aside)
@@ -248,11 +275,14 @@ impl<W: World> Slot<W> {
         &self,
         now: Timestamp,
         bindings: Vec<Binding>,
-        expected: Option<u64>,
+        conditions: Conditions,
     ) -> Result<BindingRecord, HookError> {
         let _changing = self.changing.lock();
-        self.expect(expected)?;
-        let chain = self.start(&bindings, &[], Purpose::Serve)?;
+        self.expect(conditions.expected)?;
+        let chain = self.start(&bindings, &[], Self::purpose(conditions))?;
+        if !conditions.force {
+            self.check(&chain)?;
+        }
         chain.warm_as(&self.live.load().chain);
         self.exchange(now, bindings, chain, How::Activated, None)
     }
@@ -361,7 +391,7 @@ impl<W: World> Slot<W> {
             Some((warm, chain)) if warm == bindings && chain.0.iter().all(|one| !one.watch.tripped()) => {
                 Ok(chain)
             }
-            _ => self.start(bindings, &[], Purpose::ServeAgain),
+            _ => self.start(bindings, &[], Purpose::ServeAnyhow),
         }
     }
 
@@ -371,10 +401,10 @@ impl<W: World> Slot<W> {
         now: Timestamp,
         trying: Trying,
         bindings: Vec<Binding>,
-        expected: Option<u64>,
+        conditions: Conditions,
     ) -> Result<CandidateRecord, HookError> {
         let _changing = self.changing.lock();
-        self.expect(expected)?;
+        self.expect(conditions.expected)?;
         if let Trying::Canary { share } = trying
             && !(1..=10_000).contains(&share)
         {
@@ -385,7 +415,10 @@ impl<W: World> Slot<W> {
         if let Some(before) = &before {
             self.forget_shadow(&before.record);
         }
-        let candidate = self.candidate(record.clone(), Purpose::Serve)?;
+        let candidate = self.candidate(record.clone(), Self::purpose(conditions))?;
+        if !conditions.force {
+            self.check(&candidate.chain)?;
+        }
         let names: Vec<String> =
             record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
         let how = match trying {
@@ -603,6 +636,7 @@ impl<W: World> Slot<W> {
             candidate,
             events: self.book.lock().events.iter().rev().cloned().collect(),
             faults: self.means.alarm.examples.of(W::HOOK),
+            unknown: live.chain.unknown(),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use support::{House, NOW, directory, message, options, patient, powers, until};
+use support::{FORCED, House, NOW, directory, message, options, patient, powers, until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -26,7 +26,7 @@ fn prober(house: &House, lines: &str, grants: Grants) -> Binding {
 }
 
 fn activate(house: &House, binding: &Binding) {
-    house.hooks.activate(Hook::Resolver, NOW, vec![binding.clone()], None).unwrap();
+    house.hooks.activate(Hook::Resolver, NOW, vec![binding.clone()], FORCED).unwrap();
 }
 
 /// What the prober told of itself.
@@ -54,7 +54,7 @@ fn counters_outlive_versions_and_are_each_plugins_own() {
     let fresh = Binding { instance: InstanceUse::PerCall, ..prober(&house, "count calls", none()) };
     activate(&house, &fresh);
     assert_eq!((told(&house), told(&house)), ("4".to_owned(), "5".to_owned()));
-    house.hooks.try_out(Hook::Resolver, NOW, Trying::Canary { share: 10_000 }, vec![fresh], None).unwrap();
+    house.hooks.try_out(Hook::Resolver, NOW, Trying::Canary { share: 10_000 }, vec![fresh], FORCED).unwrap();
     assert_eq!(told(&house), "6");
     house.hooks.rollback(Hook::Resolver, NOW).unwrap();
     house.hooks.dismiss(Hook::Resolver, NOW).unwrap();
@@ -99,7 +99,7 @@ fn a_candidate_in_shadow_keeps_for_itself_what_it_sets() {
     let house = House::new();
     activate(&house, &prober(&house, "set a 10\nread b", kv(100)));
     let candidate = prober(&house, "set a 20\nset b 30\ndelete a", kv(100));
-    house.hooks.try_out(Hook::Resolver, NOW, Trying::Shadow, vec![candidate], None).unwrap();
+    house.hooks.try_out(Hook::Resolver, NOW, Trying::Shadow, vec![candidate], FORCED).unwrap();
     for _ in 0..3 {
         assert_eq!(told(&house), "set; nothing");
     }
@@ -156,13 +156,19 @@ fn a_table_that_is_gone_is_empty_for_who_had_it_also_after_a_restart() {
     assert_eq!(told(&house), "nothing");
     let house = house.restart();
     assert_eq!(told(&house), "nothing", "it serves on");
-    let again = house.hooks.activate(Hook::Resolver, NOW, vec![binding], None);
+    let again = house.hooks.activate(Hook::Resolver, NOW, vec![binding.clone()], None);
     assert!(
         matches!(again, Err(HookError::Refused { .. })),
         "who is new is told that there is no such table"
     );
     assert!(house.shelf.list().is_empty());
+    // Who forces it has an empty one, and is told what is missing.
+    activate(&house, &binding);
+    assert_eq!(told(&house), "nothing");
+    let unknown = |house: &House| house.hooks.state(Hook::Resolver).unknown;
+    assert_eq!(unknown(&house)[0].reference.name, "ported");
     put(&house);
+    assert!(unknown(&house).is_empty());
     assert_eq!(told(&house), "south of 2");
 
     // One that is there and cannot be read is no empty one: nobody routes by half a table.
@@ -272,7 +278,7 @@ fn requests_go_where_it_is_granted_and_no_backend_stops_a_plugin() {
     // A price is made while a submitter waits; a settlement is not.
     let url = format!("http://{fine}/ask");
     let biller = Binding { grants: http(fine, own), ..patient(house.binding("test_price_prober", &url)) };
-    house.hooks.activate(Hook::Biller, NOW, vec![biller], None).unwrap();
+    house.hooks.activate(Hook::Biller, NOW, vec![biller], FORCED).unwrap();
     let before = asked.load(Ordering::Relaxed);
     let asking = message("good", NUMBER);
     let forward = Verdict::Forward(vec![Leg::to(house.peer("north"))]);
@@ -298,7 +304,7 @@ fn a_grant_that_names_no_place_is_refused() {
     for place in ["example.org", "ftp://example.org/", "http://user@example.org/", ""] {
         let grants = Grants { http: vec![place.to_owned()], ..Grants::default() };
         let binding = prober(&house, "", grants);
-        let refused = house.hooks.activate(Hook::Resolver, NOW, vec![binding], None).unwrap_err();
+        let refused = house.hooks.activate(Hook::Resolver, NOW, vec![binding], FORCED).unwrap_err();
         assert!(matches!(&refused, HookError::BadGrant(_)), "{place}: {refused}");
     }
     assert!(!house.hooks.is_bound(Hook::Resolver));

@@ -8,7 +8,7 @@ use hooks::{Binding, HooksOptions, Trying};
 use model::Hook;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{House, NOW, options, patient, until};
+use support::{FORCED, House, NOW, options, patient, until};
 
 /// Another system that answers once so many have asked.
 struct Together {
@@ -42,7 +42,7 @@ fn what_was_live_before_keeps_no_more_than_it_needs_for_a_quick_way_back() {
     let ask = |url: &str| patient(house.binding("test_prober", &format!("fetch GET {url}")));
     let bindings: [Binding; 2] = [ask("http://one/"), ask("http://two/")];
     for turn in 0..4 {
-        house.hooks.activate(Hook::Resolver, NOW, vec![bindings[turn % 2].clone()], None).unwrap();
+        house.hooks.activate(Hook::Resolver, NOW, vec![bindings[turn % 2].clone()], FORCED).unwrap();
         burst(&house);
     }
     for _ in 0..3 {
@@ -67,14 +67,14 @@ fn what_goes_live_is_ready_for_as_many_calls_as_what_was() {
         assert!(taken.len() < 12);
         burst(&house);
     };
-    house.hooks.activate(Hook::Resolver, NOW, vec![one], None).unwrap();
+    house.hooks.activate(Hook::Resolver, NOW, vec![one], FORCED).unwrap();
     burst(&house);
-    house.hooks.activate(Hook::Resolver, NOW, vec![two.clone()], None).unwrap();
+    house.hooks.activate(Hook::Resolver, NOW, vec![two.clone()], FORCED).unwrap();
     ready();
     house.hooks.rollback(Hook::Resolver, NOW).unwrap();
     ready();
     for trying in [Trying::Canary { share: 1 }, Trying::Shadow] {
-        house.hooks.try_out(Hook::Resolver, NOW, trying, vec![two.clone()], None).unwrap();
+        house.hooks.try_out(Hook::Resolver, NOW, trying, vec![two.clone()], FORCED).unwrap();
         house.hooks.promote(Hook::Resolver, NOW, None).unwrap();
         ready();
     }

@@ -9,7 +9,7 @@ use hooks::{
 use model::{Hook, RejectReason, Timestamp, Verdict};
 use std::collections::HashSet;
 use std::time::Duration;
-use support::{House, NOW, everything_to, message, open, patient, peers, until};
+use support::{FORCED, House, NOW, everything_to, message, open, patient, peers, until};
 
 const SHADOW: Trying = Trying::Shadow;
 const HALF: Trying = Trying::Canary { share: 5_000 };
@@ -557,4 +557,41 @@ fn what_happened_is_dated() {
     assert_eq!(state(&house).events[0].at, then);
     assert_eq!(state(&house).live.since, then);
     drop(open(house.folder.path()));
+}
+
+/// Not a message of such a rule would arrive, so nobody makes it live by mistake.
+#[test]
+fn a_policy_that_names_an_unknown_peer_is_refused_unless_it_is_forced() {
+    let house = House::new();
+    let good = house.binding("prefix_router", &everything_to("north"));
+    activate(&house, &[&good]);
+    let wrong = Binding { policy: everything_to("nort"), ..good.clone() };
+    let refused = house.hooks.activate(Hook::Router, NOW, vec![wrong.clone()], None).unwrap_err();
+    assert!(refused.to_string().contains("prefix_router names peer \"nort\""), "{refused}");
+    for trying in [SHADOW, HALF] {
+        let refused = house.hooks.try_out(Hook::Router, NOW, trying, vec![wrong.clone()], None).unwrap_err();
+        assert!(matches!(refused, HookError::UnknownReferences { .. }), "{refused}");
+    }
+    assert!(state(&house).candidate.is_none() && state(&house).unknown.is_empty());
+
+    house.hooks.activate(Hook::Router, NOW, vec![wrong], FORCED).unwrap();
+    let unknown = state(&house).unknown;
+    assert_eq!((unknown.len(), unknown[0].reference.name.as_str()), (1, "nort"));
+    // What was live may be gone back to in any case.
+    let house = house.restart();
+    house.hooks.rollback(Hook::Router, NOW).unwrap();
+    assert!(state(&house).unknown.is_empty());
+}
+
+#[test]
+fn a_component_that_imports_what_is_not_granted_is_refused_unless_it_is_forced() {
+    let house = House::new();
+    let policy = "url = \"http://127.0.0.1:9/{msisdn}\"\n";
+    let bare = house.binding("http_resolver", policy);
+    let refused = house.hooks.activate(Hook::Resolver, NOW, vec![bare.clone()], None).unwrap_err();
+    assert!(refused.to_string().contains("imports http"), "{refused}");
+    let mut granted = bare.clone();
+    granted.grants.http = vec!["http://127.0.0.1:9/".to_owned()];
+    house.hooks.activate(Hook::Resolver, NOW, vec![granted], None).unwrap();
+    house.hooks.activate(Hook::Resolver, NOW, vec![bare], FORCED).unwrap();
 }

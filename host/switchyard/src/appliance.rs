@@ -70,6 +70,8 @@ pub(crate) struct Switchyard {
     pub(crate) configuring: Arc<Configuring>,
     /// Taken while the engine is told who is bound.
     pub(crate) binding: Mutex<()>,
+    /// What plugins see of peers and pools.
+    pub(crate) boards: Arc<crate::boards::Boards>,
 }
 
 impl admin::Machine for Switchyard {

@@ -3,6 +3,7 @@
 mod appliance;
 mod archiving;
 mod backup;
+mod boards;
 mod causes;
 mod config;
 mod configuring;

@@ -7,7 +7,7 @@ use admin::{Kind, Problem};
 use capabilities::{TableInfo, TableKind};
 use doors::Core as _;
 use engine::Event;
-use hooks::{Binding, FaultKind, HookError, HookState, PluginCounts, Trying};
+use hooks::{Binding, Conditions, FaultKind, HookError, HookState, PluginCounts, Trying};
 use model::Hook;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -52,6 +52,14 @@ fn expected(request: &mut Map<String, Value>) -> Result<Option<u64>, Problem> {
     take(request, "expected")
         .map(|value| value.as_u64().ok_or_else(|| bad("`expected` must be a serial: a number")))
         .transpose()
+}
+
+/// What a request sets as conditions: the serial that it expects, and whether it is forced.
+fn conditions(request: &mut Map<String, Value>) -> Result<Conditions, Problem> {
+    let force = take(request, "force")
+        .map(|value| value.as_bool().ok_or_else(|| bad("`force` must be true or false")))
+        .transpose()?;
+    Ok(Conditions { expected: expected(request)?, force: force.unwrap_or(false) })
 }
 
 pub(crate) fn object(request: Value) -> Result<Map<String, Value>, Problem> {
@@ -261,10 +269,11 @@ impl admin::Plugins for Switchyard {
     fn activate(&self, hook: &str, request: Value) -> Result<Value, Problem> {
         let hook = named(hook)?;
         let mut request = object(request)?;
-        let expected = expected(&mut request)?;
+        let conditions = conditions(&mut request)?;
+        self.boards.publish();
         let chain = chain(request, &self.live(hook))?;
         let record =
-            self.routing.hooks.activate(hook, wall(), chain, expected).map_err(|error| refused(&error))?;
+            self.routing.hooks.activate(hook, wall(), chain, conditions).map_err(|error| refused(&error))?;
         self.tell_engine_of(hook);
         tracing::info!(hook = hook.name(), plugins = record.chain.len(), serial = record.serial, "activated");
         shown(record)
@@ -289,7 +298,8 @@ impl admin::Plugins for Switchyard {
     fn try_out(&self, hook: &str, request: Value) -> Result<Value, Problem> {
         let hook = named(hook)?;
         let mut request = object(request)?;
-        let expected = expected(&mut request)?;
+        let conditions = conditions(&mut request)?;
+        self.boards.publish();
         let mode = take(&mut request, "mode");
         let share = take(&mut request, "share");
         let trying = match (mode.as_ref().and_then(Value::as_str), share) {
@@ -311,7 +321,7 @@ impl admin::Plugins for Switchyard {
         let record = self
             .routing
             .hooks
-            .try_out(hook, wall(), trying, chain, expected)
+            .try_out(hook, wall(), trying, chain, conditions)
             .map_err(|error| refused(&error))?;
         tracing::info!(hook = hook.name(), ?trying, "candidate on trial");
         shown(record)

@@ -3,6 +3,7 @@
 use crate::appliance::Switchyard;
 use crate::archiving::{Finished, History};
 use crate::backup::{self, Backups};
+use crate::boards::Boards;
 use crate::config::Config;
 use crate::config::http::Lock;
 use crate::config::plugins::HookSeed;
@@ -30,7 +31,7 @@ use capabilities::{
 use doors::{Callers, Certificate, Core, HttpListener, Hub};
 use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
-use hooks::{Binding, Board, Hooks, HooksOptions, How, PeerState, PoolBoard, PoolState, Powers};
+use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, How, Powers};
 use links::{Links, LinksOptions};
 use model::{DecidedBy, Directory, Hook, Leg, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
@@ -78,7 +79,12 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     };
     let values = values(&config)?;
     let powers = powers(&config, &runtime, &networks, values.clone())?;
-    let (board, pool_board) = (powers.board.clone(), powers.pools.clone());
+    let boards = Arc::new(Boards {
+        core: core.clone(),
+        directory: directory.clone(),
+        peers: powers.board.clone(),
+        pools: powers.pools.clone(),
+    });
     let shelf = powers.shelf.clone();
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
@@ -194,6 +200,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         redis: redis.clone(),
         configuring: configuring.clone(),
         binding: Mutex::new(()),
+        boards: boards.clone(),
     });
     let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
     let telemetry = match &config.telemetry {
@@ -212,9 +219,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     let keeper = Housekeeper {
         core: core.clone(),
         store: store.clone(),
-        board,
-        pool_board,
-        directory: directory.clone(),
+        boards,
         data: config.data.clone(),
         tuning,
         has_archive: archive.is_some(),
@@ -468,7 +473,12 @@ fn bind_first(seed: &HookSeed, hooks: &Hooks) -> Result<()> {
         None => String::new(),
     };
     let binding = Binding { version: info.version.clone(), policy, ..seed.binding.clone() };
-    hooks.activate(seed.hook, wall(), vec![binding], None)?;
+    let (now, bindings) = (wall(), vec![binding]);
+    // At the first start peers and tables may come later, over the API; what is missing is told, and shown as long as it is.
+    if let Err(error) = hooks.activate(seed.hook, now, bindings.clone(), None) {
+        hooks.activate(seed.hook, now, bindings, Conditions { expected: None, force: true })?;
+        tracing::warn!(hook = seed.hook.name(), %error, "plugin bound although something is missing");
+    }
     tracing::info!(hook = seed.hook.name(), plugin = info.plugin, version = info.version, "plugin bound");
     Ok(())
 }
@@ -610,9 +620,7 @@ async fn run(
 struct Housekeeper {
     core: CoreHandle,
     store: Arc<Store>,
-    board: Arc<Board>,
-    pool_board: Arc<PoolBoard>,
-    directory: Arc<ArcSwap<Directory>>,
+    boards: Arc<Boards>,
     data: std::path::PathBuf,
     tuning: Arc<Tuning>,
     /// It takes what has ended; without one, that is kept for a while.
@@ -624,13 +632,13 @@ struct Housekeeper {
 impl Housekeeper {
     fn run(self, stop: &crossbeam_channel::Receiver<()>) {
         self.watch_disk();
-        self.publish();
+        self.boards.publish();
         let mut turn = 0_u64;
         let mut resolver = self.hooks.state(Hook::Resolver).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
             turn += 1;
             self.watch_disk();
-            self.publish();
+            self.boards.publish();
             self.watch_resolver(&mut resolver);
             self.configuring.tick();
             if turn.is_multiple_of(10) {
@@ -662,28 +670,6 @@ impl Housekeeper {
         if std::mem::replace(known, live.serial) != live.serial && live.how == How::RolledBackByItself {
             self.core.push(vec![bound(&self.hooks), Event::ResolverExchanged]);
         }
-    }
-
-    fn publish(&self) {
-        let Some((peers, pools)) = self.core.look(|engine, _| (engine.peers(), engine.pool_counts())) else {
-            return;
-        };
-        let names = self.directory.load();
-        let states = peers.into_iter().map(|peer| {
-            let links = u32::try_from(peer.links.len()).unwrap_or(u32::MAX);
-            (names.name(peer.peer).to_string(), PeerState { links, queued: peer.queued })
-        });
-        self.board.publish(states.collect());
-        let pools = pools.into_iter().map(|(name, ready, counts)| {
-            let state = PoolState {
-                ready: ready as u64,
-                busy: (counts.busy_up + counts.busy_down) as u64,
-                down: (counts.idle_down + counts.busy_down) as u64,
-                total: counts.total() as u64,
-            };
-            (name.to_string(), state)
-        });
-        self.pool_board.publish(pools.collect());
     }
 
     fn trim(&self) {

@@ -23,6 +23,9 @@ pub struct Bound {
     /// grants.tables=["subscribers"] …
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Also where the policy names peers or pools that do not exist, or the component imports what the binding does not grant.
+    #[arg(long)]
+    force: bool,
 }
 
 /// The hooks of one appliance.
@@ -44,6 +47,9 @@ impl Bound {
         }
         for setting in &self.settings {
             set(&mut binding, setting)?;
+        }
+        if self.force {
+            binding.insert("force".to_owned(), true.into());
         }
         Ok(binding)
     }

@@ -63,6 +63,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The peers that its offers name, each once; those of a shared table are not among them.
+    pub fn peers(&self) -> std::collections::BTreeSet<&str> {
+        let offers = self.destinations.iter().flat_map(|destination| &destination.offers);
+        offers.map(|offer| offer.peer.as_str()).collect()
+    }
+
     /// Reads and checks a document.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! A router that sends each message the cheapest way that is good enough.
 
 use least_cost_policy::{Choice, Otherwise, PeerState, Policy};
-use switchyard_sdk::{Decision, Message, RejectReason, Router, forward, leg, pass, peers, reject, tables};
+use switchyard_sdk::{
+    Decision, Message, RejectReason, Router, forward, leg, names_peers, pass, peers, reject, tables,
+};
 
 struct LeastCost {
     policy: Policy,
@@ -14,6 +16,7 @@ struct LeastCost {
 impl Router for LeastCost {
     fn configure(document: &str) -> Result<Self, String> {
         let policy = Policy::parse(document)?;
+        names_peers(policy.peers());
         let rows: Vec<tables::Row> = policy
             .prefixes
             .iter()

@@ -23,6 +23,16 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The peers that its routes name, each once.
+    pub fn peers(&self) -> std::collections::BTreeSet<&str> {
+        let targets = self.rules.iter().flatten().map(|rule| &rule.target).chain(&self.default);
+        let legs = targets.flat_map(|target| match &target.action {
+            Action::Forward(legs) => legs.as_slice(),
+            Action::Home | Action::Reject(_) => &[],
+        });
+        legs.map(|leg| leg.peer.as_str()).collect()
+    }
+
     /// Reads and checks a document.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use prefix_policy::{Action, LegRule, Policy, Reject, Target};
 use switchyard_sdk::{
-    Address, Decision, Leg, Message, RejectReason, Router, forward, home, pass, reject, tables,
+    Address, Decision, Leg, Message, RejectReason, Router, forward, home, names_peers, pass, reject, tables,
 };
 
 struct PrefixRouter {
@@ -13,6 +13,7 @@ struct PrefixRouter {
 impl Router for PrefixRouter {
     fn configure(document: &str) -> Result<Self, String> {
         let policy = Policy::parse(document)?;
+        names_peers(policy.peers());
         let rows: Vec<tables::Row> = policy
             .prefixes
             .iter()

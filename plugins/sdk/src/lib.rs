@@ -53,7 +53,8 @@ pub use delivery_policy::{
 };
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
-    Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, pass, reject, take_sender,
+    Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass,
+    reject, take_sender,
 };
 
 #[doc(hidden)]

@@ -75,6 +75,22 @@ pub fn take_sender(pool: &str, otherwise: WithoutNumber) -> Result<(), String> {
     })
 }
 
+/// Tells the host which peers the document names, while it is read: the appliance refuses to activate a plugin whose policy
+/// names peers that it does not have.
+pub fn names_peers<'a>(peers: impl IntoIterator<Item = &'a str>) {
+    for peer in peers {
+        // The question is what counts.
+        let _ = crate::peers::state(peer);
+    }
+}
+
+/// The same for number pools.
+pub fn names_pools<'a>(pools: impl IntoIterator<Item = &'a str>) {
+    for pool in pools {
+        let _ = crate::numbers::state(pool);
+    }
+}
+
 /// Hand the message to one of these.
 #[must_use]
 pub fn forward(legs: Vec<Leg>) -> Decision {

@@ -3,7 +3,10 @@
 
 use serde::Deserialize;
 use switchyard_sdk::numbers::{SenderRequest, WithoutNumber};
-use switchyard_sdk::{Decision, Leg, Message, RejectReason, Router, forward, leg, numbers, pass, reject};
+use switchyard_sdk::{
+    Decision, Leg, Message, RejectReason, Router, forward, leg, names_peers, names_pools, numbers, pass,
+    reject,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +79,11 @@ impl Router for Policy {
         let policy: Self = toml::from_str(document).map_err(|error| error.to_string())?;
         match policy.share.iter().find(|share| share.peers.is_empty() || share.peers.len() > 255) {
             Some(share) => Err(format!("share of pool {:?}: peers: name 1 to 255 of them", share.pool)),
-            None => Ok(policy),
+            None => {
+                names_peers(policy.share.iter().flat_map(|share| share.peers.iter().map(String::as_str)));
+                names_pools(policy.share.iter().map(|share| share.pool.as_str()));
+                Ok(policy)
+            }
         }
     }
 

@@ -105,6 +105,7 @@ impl Day {
         let wish = json!({
             "plugin": live["plugin"], "version": live["version"], "tolerance": { "faults": 0, "window-ms": 1_000 },
             "policy": "[default]\nlegs = [{ peer = \"nowhere-at-all\" }]\n",
+            "force": true,
         });
         let house = Visitor::house(&self.appliance)?;
         let told = house.ask("POST", "/v1/hooks/router/activate", Some(&wish))?;

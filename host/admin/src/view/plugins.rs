@@ -156,6 +156,10 @@ pub struct Activation {
     pub position: Option<u64>,
     /// The serial of the change that was seen last: if there was another since, nothing is done (409).
     pub expected: Option<u64>,
+    /// Also where a policy names peers or pools that do not exist, or a component imports what its binding does not grant.
+    /// Without it, such a request is refused (422).
+    #[schema(nullable = false)]
+    pub force: Option<bool>,
     /// The plugin.
     #[schema(nullable = false)]
     pub plugin: Option<String>,
@@ -219,6 +223,17 @@ pub struct Promotion {
     /// The serial of the change that was seen last: if there was another since, nothing is done (409).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
+}
+
+/// A name in the policy of a live plugin that the appliance does not know.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct UnknownReference {
+    /// The plugin.
+    pub plugin: String,
+    /// `peer`, `pool` or `table`.
+    pub kind: String,
+    /// What the policy names.
+    pub name: String,
 }
 
 /// A chain that was live from some time on.
@@ -376,6 +391,9 @@ pub struct HookState {
     pub events: Vec<HookEvent>,
     /// Versions that have failed since the start, the last one first; what was taken back by itself among them.
     pub faults: Vec<FaultyVersion>,
+    /// Peers and pools that the live policies name and that do not exist; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownReference>,
     /// What was live, newest first; only where one hook is asked for.
     #[schema(nullable = false)]
     pub history: Option<Vec<BindingRecord>>,

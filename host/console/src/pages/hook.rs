@@ -306,6 +306,12 @@ fn choose(visit: &Visit, found: &Value, versions: &[&Value], query: &Form) -> Ma
                         label for="share" { "Share of a canary, in percent" }
                         input #share name="share" value="5" inputmode="decimal" autocomplete="off";
                     }
+                    p {
+                        label {
+                            input type="checkbox" name="force" value="1";
+                            " also where a policy names what does not exist, or a grant is missing"
+                        }
+                    }
                     p.do {
                         button.primary type="submit" name="do" value="canary" { "Try it as a canary" }
                         button type="submit" name="do" value="shadow" { "Try it in the shadow" }
@@ -352,6 +358,7 @@ async fn acted(visit: &Visit, hook: &str, form: &Form) -> Result<&'static str, R
             let found: Value = visit.get(&path).await?;
             let mut wish = binding(&found, plugin, version);
             wish.insert("expected".to_owned(), expected.into());
+            wish.insert("force".to_owned(), (form.text("force") == "1").into());
             if what == "activate" {
                 (Method::POST, "/activate", Some(Value::Object(wish)), "activated")
             } else {

@@ -237,6 +237,18 @@ fn wanted(seen: &Seen<'_>) -> Vec<Wanted> {
     if down.len() > NAMED {
         add("bad", "More peers have no link up.".to_owned(), "/peers?state=down", "Show all of them");
     }
+    for hook in seen.hooks.as_array().into_iter().flatten() {
+        let unknown = hook["unknown"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for one in unknown.iter().take(NAMED) {
+            let what = format!(
+                "The policy of {} names {} {}, which does not exist.",
+                text(one, "plugin"),
+                text(one, "kind"),
+                text(one, "name")
+            );
+            add("warn", what, &format!("/policies/{}", text(hook, "hook")), "Correct it");
+        }
+    }
     let uncertain: u64 = seen.queues.iter().map(|queue| queue.uncertain).sum();
     if uncertain > 0 {
         let what = format!(

@@ -118,6 +118,12 @@ fn parts(visit: &Visit, hook: &str, plugin: &str, found: &Value, said: &Said<'_>
                     textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits] aria-invalid=[said.refusal.map(|_| "true")] { "\n" (shown) }
                 }
                 @if edits {
+                    p {
+                        label {
+                            input type="checkbox" name="force" value="1";
+                            " also where it names peers or pools that do not exist"
+                        }
+                    }
                     p.do {
                         button.primary type="submit" name="do" value="check" { "Check it" }
                         button.danger type="submit" name="do" value="apply" { "Apply it" }
@@ -205,6 +211,7 @@ pub(crate) async fn change(visit: Visit, Path(hook): Path<String>, form: Form) -
     wish.insert("policy".to_owned(), policy.clone().into());
     if form.text("do") == "apply" {
         wish.insert("expected".to_owned(), form.text("expected").parse::<u64>().ok().into());
+        wish.insert("force".to_owned(), (form.text("force") == "1").into());
         let path = format!("/v1/hooks/{}/activate", part(&hook));
         return match visit.send(Method::POST, &path, &form, Some(&Value::Object(wish))).await {
             Ok(_) => Visit::to(

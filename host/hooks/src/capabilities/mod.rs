@@ -14,11 +14,13 @@ mod previous;
 pub(crate) mod tables;
 
 use crate::generation::Purpose;
+use crate::reference::{self, Reference, ReferenceKind};
 use crate::seen::Seen;
 use crate::{Binding, HookError};
 use bytes::Bytes;
 use capabilities::{Counters, Fetch, FetchLimits, Grant, Hlr, LogBudget, LogBudgets, Shelf, Space, Values};
 use model::{SenderWish, Timestamp};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::StoreLimits;
@@ -89,7 +91,7 @@ impl Label {
             places: capabilities::Grants { places, limits },
             values,
             lines: powers.lines.of(&binding.plugin),
-            had_tables: purpose == Purpose::ServeAgain,
+            had_tables: purpose == Purpose::ServeAnyhow,
         })
     }
 
@@ -115,6 +117,8 @@ pub(crate) struct State {
     pub(crate) tables: Arc<tables::Tables>,
     /// `configure` is running: tables may be filled and opened.
     pub(crate) configuring: bool,
+    /// What the document names, as far as `configure` has asked for it.
+    pub(crate) references: BTreeSet<Reference>,
     /// Set when a deadline is first looked at: what the thread had run by then.
     pub(crate) looked: Option<crate::patience::Look>,
     /// Log lines that this call may still write.
@@ -145,6 +149,7 @@ impl State {
             sender: None,
             tables,
             configuring: true,
+            references: BTreeSet::new(),
             looked: None,
             log_lines: log::LINES,
             fetches: 0,
@@ -152,6 +157,15 @@ impl State {
             // Until it is configured: it has nothing to count yet.
             seen: Seen::Nowhere,
             sequence: 0,
+        }
+    }
+}
+
+impl State {
+    /// Notes a name that is asked for while the document is read.
+    fn refer(&mut self, kind: ReferenceKind, name: &str) {
+        if self.configuring && self.references.len() < reference::MOST {
+            self.references.insert(Reference { kind, name: name.to_owned() });
         }
     }
 }

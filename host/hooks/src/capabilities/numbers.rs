@@ -1,5 +1,6 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::numbers as wit;
+use crate::reference::ReferenceKind;
 use crate::seen::Asked;
 use arc_swap::ArcSwap;
 use model::{NoSender, PoolCall, SenderWish};
@@ -31,6 +32,11 @@ impl PoolBoard {
     pub fn publish(&self, states: HashMap<String, PoolState>) {
         self.0.store(states.into());
     }
+
+    /// Whether there is a pool of this name.
+    pub(crate) fn has(&self, pool: &str) -> bool {
+        self.0.load().contains_key(pool)
+    }
 }
 
 impl PoolState {
@@ -48,6 +54,7 @@ impl PoolState {
 
 impl State {
     fn pool_state(&mut self, pool: &str) -> Option<PoolState> {
+        self.refer(ReferenceKind::Pool, pool);
         if let Some(then) = self.seen.recall(Asked::Pool, &[pool.as_bytes()]) {
             return PoolState::read(&then);
         }

@@ -1,5 +1,6 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::peers::{Host, PeerState as WitState};
+use crate::reference::ReferenceKind;
 use crate::seen::Asked;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ fn read(octets: &[u8]) -> Option<PeerState> {
 
 impl State {
     pub(super) fn peer_state(&mut self, peer: &str) -> Option<PeerState> {
+        self.refer(ReferenceKind::Peer, peer);
         if let Some(then) = self.seen.recall(Asked::Peer, &[peer.as_bytes()]) {
             return read(&then);
         }

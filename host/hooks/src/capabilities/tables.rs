@@ -1,5 +1,6 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::tables::{Found, FoundText, Host, Row};
+use crate::reference::ReferenceKind;
 use crate::seen::Asked;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -220,6 +221,7 @@ impl Host for State {
         if !self.label.grants.tables.contains(&name) {
             return Err(format!("the binding does not grant table {name:?}: add it to grants.tables"));
         }
+        self.refer(ReferenceKind::Table, &name);
         // A handle stays good: an instance that is made later finds its table, though it is gone from the shelf.
         if let Some(index) = self.tables.opened(&name) {
             return Ok(index);

@@ -7,7 +7,7 @@ use capabilities::{
     CounterOptions, Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response,
     Shelf, ShelfOptions, TableHlr,
 };
-use hooks::{Binding, Board, Hooks, HooksOptions, PoolBoard, Powers};
+use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, PoolBoard, Powers};
 use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
 use model::{Routed, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Also where a component imports what its binding does not grant.
+pub const FORCED: Conditions = Conditions { expected: None, force: true };
 
 /// A component that `cargo xtask plugins` built; built here when it is not there. A guest that cannot be had is a failed
 /// test, never a skipped one. `SWITCHYARD_PLUGINS` names another folder.
