@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 impl Engine {
     pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
+        let Some(message) = self.awaits_content_to_replace(message, reply, out) else { return };
         let answer = match self.accept(now, message, out) {
             Ok(id) => Answer::Accepted(id),
             Err(refusal) => Answer::Refused(refusal),
@@ -323,20 +324,6 @@ impl Engine {
         entry.due = until;
         let id = entry.id;
         self.timers.set(until, Timer::Message(slot, id));
-    }
-
-    /// What waits for the same origin, source, destination and service as a message that replaces it (SMPP 3.4 §5.2.18).
-    fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
-        if !message.replace_if_present {
-            return Vec::new();
-        }
-        let pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
-        let service = service_hash(&message.service_type);
-        let entries = self.pairs.all(&self.slab, pair).into_iter().map(|slot| &self.slab[slot]);
-        let waiting = entries.filter(|entry| {
-            entry.state.waits() && entry.service == service && entry.origin == message.origin
-        });
-        waiting.map(|entry| entry.id).collect()
     }
 
     /// Asks the routing chain about a message whose hold is over.

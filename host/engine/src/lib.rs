@@ -30,6 +30,7 @@ mod pools;
 mod random;
 mod receipts;
 mod recover;
+mod replacing;
 mod requests;
 mod resolving;
 mod senders;

@@ -9,6 +9,7 @@ mod orders;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
 mod reach;
+mod replacing;
 mod resolving;
 mod senders;
 mod serial;
