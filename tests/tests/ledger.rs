@@ -247,3 +247,32 @@ fn money_is_conserved_at_every_look_under_load_and_over_kills() -> Result<()> {
     assert_eq!((sums.missing, sums.strangers, sums.refused), (0, 0, 0), "{sums:?}");
     Ok(())
 }
+
+/// It is a viewer's question: it says what an acceptance would, for its reasons too, and leaves no trace of itself.
+#[test]
+fn an_explanation_says_what_would_be_refused_and_changes_nothing() -> Result<()> {
+    let stage = Stage::new()?;
+    let tally = Arc::new(Tally::new(10));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = blueprint(&stage, &sink)?.start()?;
+    bill(&stage, &appliance)?;
+    operate(&appliance, "open", json!({ "credit": 0 }))?;
+    let question =
+        json!({ "origin": "acme", "source": "10655", "destination": "8613012345678", "text": "x" });
+    let answer = || -> Result<String> {
+        let told = appliance.ask("POST", "/v1/explain", question.to_string().as_bytes())?;
+        Ok(told["answer"].as_str().unwrap_or_default().to_owned())
+    };
+    let counts = || appliance.get("/v1/hooks").map(|hooks| hooks.to_string());
+    let before = counts()?;
+    ensure!(answer()? == "refused: no credit", "{}", answer()?);
+    operate(&appliance, "money", json!({ "fund": PRICE }))?;
+    let funded = appliance.get("/v1/ledger")?;
+    ensure!(answer()? == "accepted", "{}", answer()?);
+    ensure!(appliance.get("/v1/ledger")? == funded, "something was reserved");
+    let stop = json!({ "subscriber": "8613012345678", "sender": "10655", "stop": true });
+    appliance.ask("POST", "/v1/opt-outs", stop.to_string().as_bytes())?;
+    ensure!(answer()?.contains("told this sender to stop"), "{}", answer()?);
+    ensure!(counts()? == before, "{} and then {}", before, counts()?);
+    Ok(())
+}

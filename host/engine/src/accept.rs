@@ -95,43 +95,78 @@ impl Engine {
 
     /// Whether a submission may come in; the index of its first leg.
     fn judge(&mut self, now: Now, message: &mut Message) -> Result<u8, Refusal> {
+        if let Err(refusal) = self.admits(now, message) {
+            self.totals.opted_out += u64::from(refusal == Refusal::Rejected(RejectReason::OptedOut));
+            return Err(refusal);
+        }
+        message.expires_at = message.expires_at.min(now.wall + self.settings.longest_validity);
+        message.scheduled = message.scheduled.filter(|scheduled| *scheduled > now.wall);
+        match &mut message.routed.verdict {
+            Verdict::Forward(legs) => {
+                self.settle_legs(legs);
+                self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)
+            }
+            Verdict::Hold(_) | Verdict::Reject(_) => Ok(0),
+        }
+    }
+
+    /// What a submission is looked at for, and nothing of it changes anything.
+    fn admits(&self, now: Now, message: &Message) -> Result<(), Refusal> {
         if self.draining {
             return Err(Refusal::ShuttingDown);
         }
         if self.has_opted_out(message) {
-            self.totals.opted_out += 1;
             return Err(Refusal::Rejected(RejectReason::OptedOut));
         }
         if message.expires_at <= now.wall {
             return Err(Refusal::Expired);
         }
-        message.expires_at = message.expires_at.min(now.wall + self.settings.longest_validity);
-        if let Some(scheduled) = message.scheduled {
-            if scheduled > now.wall + self.settings.longest_schedule || scheduled >= message.expires_at {
-                return Err(Refusal::BadSchedule);
-            }
-            if scheduled <= now.wall {
-                message.scheduled = None;
-            }
+        let expires_at = message.expires_at.min(now.wall + self.settings.longest_validity);
+        if let Some(scheduled) = message.scheduled
+            && (scheduled > now.wall + self.settings.longest_schedule || scheduled >= expires_at)
+        {
+            return Err(Refusal::BadSchedule);
         }
-        let leg = match &mut message.routed.verdict {
+        match &message.routed.verdict {
             Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
-            Verdict::Hold(_) => 0,
+            Verdict::Hold(_) => {}
             Verdict::Forward(legs) => {
-                let any = legs.iter().any(|leg| self.is_configured(leg.peer));
-                self.settle_legs(legs);
-                if legs.is_empty() {
+                if !legs.iter().any(|leg| self.takes_new(leg.peer)) {
                     // A peer that is drained will be back, or routed around.
+                    let any = legs.iter().any(|leg| self.is_configured(leg.peer));
                     let reason = if any { RejectReason::TryLater } else { RejectReason::NoRoute };
                     return Err(Refusal::Rejected(reason));
                 }
-                self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)?
+                if !legs.iter().any(|leg| self.takes_new(leg.peer) && self.has_room(leg.peer)) {
+                    return Err(Refusal::QueueFull);
+                }
             }
-        };
+        }
         if self.disk_low || self.closed || self.live() as u64 >= self.settings.waiting_limit {
             return Err(Refusal::QueueFull);
         }
-        Ok(leg)
+        Ok(())
+    }
+
+    /// Whether a routed and priced submission would be accepted now. Nothing is reserved, taken or counted.
+    ///
+    /// # Errors
+    /// Why it would be refused.
+    pub fn would_accept(&self, now: Now, message: &Message) -> Result<(), Refusal> {
+        let mut redirected = message.clone();
+        self.redirect(now, message, &mut redirected.routed.verdict);
+        self.admits(now, &redirected)?;
+        if let Some(charge) = message.routed.quote.as_ref().and_then(|quote| quote.charge.as_ref())
+            && !self.money.can_reserve(charge)
+        {
+            return Err(Refusal::Rejected(RejectReason::NoCredit));
+        }
+        match &redirected.routed.sender {
+            Some(wish) if self.has_stopped_pool(message, wish) => {
+                Err(Refusal::Rejected(RejectReason::OptedOut))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the addressee has told this sender to stop.
@@ -181,14 +216,12 @@ impl Engine {
         self.is_configured(peer) && self.orders.drains(peer).is_none()
     }
 
+    fn has_room(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.0 as usize).is_some_and(|peer| peer.waiting() < peer.settings.queue_limit)
+    }
+
     fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
-        legs.iter()
-            .position(|leg| {
-                self.peers
-                    .get(leg.peer.0 as usize)
-                    .is_some_and(|peer| peer.waiting() < peer.settings.queue_limit)
-            })
-            .and_then(|index| u8::try_from(index).ok())
+        legs.iter().position(|leg| self.has_room(leg.peer)).and_then(|index| u8::try_from(index).ok())
     }
 
     /// Gives a message its id and its place. What it takes to refuse it has been looked at before.

@@ -87,13 +87,22 @@ impl Money {
         Some(&mut account.balance)
     }
 
+    /// Whether a charge could be reserved now.
+    pub(crate) fn can_reserve(&self, charge: &Charge) -> bool {
+        self.left_after(charge).is_some()
+    }
+
+    /// What the account's balance would be with the charge reserved; `None` if it may not be.
+    fn left_after(&self, charge: &Charge) -> Option<i64> {
+        let balance = &self.accounts.get(&charge.account)?.balance;
+        let left = balance.balance.checked_sub_unsigned(charge.amount)?;
+        let covered = charge.amount <= Charge::MOST && i128::from(left) >= -i128::from(balance.credit);
+        covered.then_some(left)
+    }
+
     /// Sets an amount aside; false where the account is unknown or cannot pay it, and then nothing has changed.
     fn reserve(&mut self, charge: &Charge) -> bool {
-        let Some(account) = self.accounts.get(&charge.account) else { return false };
-        let Some(left) = account.balance.balance.checked_sub_unsigned(charge.amount) else { return false };
-        if charge.amount > Charge::MOST || i128::from(left) < -i128::from(account.balance.credit) {
-            return false;
-        }
+        let Some(left) = self.left_after(charge) else { return false };
         if let Some(balance) = self.touch(&charge.account) {
             balance.balance = left;
             // What is reserved and captured is the difference of two i64: it fits.

@@ -97,7 +97,7 @@ impl Engine {
     }
 
     /// Whether the addressee has told any number of the pool to stop.
-    fn has_stopped_pool(&self, message: &Message, wish: &SenderWish) -> bool {
+    pub(crate) fn has_stopped_pool(&self, message: &Message, wish: &SenderWish) -> bool {
         let asked = !self.consents.is_empty()
             && self.peers.get(message.origin.0 as usize).is_some_and(|peer| peer.settings.opt_out);
         if !asked {

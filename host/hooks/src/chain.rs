@@ -8,7 +8,7 @@ use crate::reference::UnknownReference;
 use crate::seen::Seen;
 use crate::steward::Alarm;
 use crate::worlds::World;
-use model::Timestamp;
+use model::{DecidedBy, Timestamp};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -84,6 +84,28 @@ impl<W: World> Chain<W> {
                     }
                     passed = Some(fault);
                 }
+            }
+        }
+        Ended::Nobody { last: self.0.last().cloned(), fault: passed }
+    }
+
+    /// Asks until one decides, for somebody who only wants to know: nothing is counted, no alarm is raised. `each` sees what
+    /// each one said.
+    pub(crate) fn look(
+        &self,
+        question: W::Question<'_>,
+        now: Timestamp,
+        mut each: impl FnMut(&Arc<DecidedBy>, &Result<W::Answer, Fault>),
+    ) -> Ended<W> {
+        let mut passed = None;
+        for generation in &self.0 {
+            let outcome = generation.ask(question, now, &mut Seen::Looking);
+            each(&generation.by, &outcome);
+            match outcome {
+                Ok(answer) if W::decides(&answer) => return Ended::Decided(answer, generation.clone()),
+                Ok(_) => {}
+                Err(fault) if generation.binding.on_fault == OnFault::Pass => passed = Some(fault),
+                Err(fault) => return Ended::Fault(fault, generation.clone()),
             }
         }
         Ended::Nobody { last: self.0.last().cloned(), fault: passed }

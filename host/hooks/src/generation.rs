@@ -235,7 +235,9 @@ impl<W: World> Generation<W> {
     ) -> Result<A, Fault> {
         let begun = Instant::now();
         let answer = self.work(now, seen, work);
-        self.counts.call(begun.elapsed(), answer.as_ref().err());
+        if !matches!(seen, Seen::Looking) {
+            self.counts.call(begun.elapsed(), answer.as_ref().err());
+        }
         answer
     }
 
@@ -262,6 +264,7 @@ impl<W: World> Generation<W> {
         let answer = work(&mut instance);
         let state = instance.store.data_mut();
         *seen = std::mem::take(&mut state.seen);
+        state.aside = None;
         // A fault drops the instance here; only a call that returned gives it back.
         let answer = answer.map_err(|error| Fault::of(&error))?;
         if self.binding.instance == InstanceUse::Warm {

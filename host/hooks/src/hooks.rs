@@ -289,7 +289,13 @@ impl Hooks {
 
     fn routed(&self, message: &Message, now: Timestamp, met: &Met) -> Routed {
         let mut seen = self.seen();
-        match self.router.ask(message, now, &mut seen, met) {
+        let ended = self.router.ask(message, now, &mut seen, met);
+        self.concluded(ended, seen, now)
+    }
+
+    /// What becomes of a message by what its routers said.
+    fn concluded(&self, ended: Ended<Router>, seen: Seen, now: Timestamp) -> Routed {
+        match ended {
             Ended::Decided(Decision { verdict, sender, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
                 let by = generation.by.clone();
@@ -326,10 +332,13 @@ impl Hooks {
         if !self.biller.is_bound() {
             return;
         }
-        let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
         let met = Met::again(routed.faulted.take());
-        let ended = self.biller.ask((message, first), now, &mut Seen::Off, &met);
+        let ended = self.biller.ask((message, priced_leg(legs)), now, &mut Seen::Off, &met);
         routed.faulted = met.into_mark();
+        self.quoted(ended, routed, now);
+    }
+
+    fn quoted(&self, ended: Ended<Biller>, routed: &mut Routed, now: Timestamp) {
         match ended {
             Ended::Decided(price, generation) => match price.quote {
                 Ok(quote) => routed.quote = Some(Box::new(quote)),
@@ -400,23 +409,28 @@ impl Hooks {
         }
     }
 
-    /// What each router of the chain makes of a message, up to the one that decides. It is no traffic: nothing is counted.
+    /// What each router of the live chain makes of a message, up to the one that decides, and what becomes of the message.
+    /// It is no traffic: nothing is counted, kept or sampled.
     #[must_use]
-    pub fn explain(&self, message: &Message, now: Timestamp) -> Vec<Considered> {
+    pub fn explain(&self, message: &Message, now: Timestamp) -> (Vec<Considered>, Routed) {
         let mut steps = Vec::new();
-        for generation in &self.router.chain().0 {
-            let outcome = generation.ask(message, now, &mut Seen::Looking);
-            let decided = match &outcome {
-                Ok(decision) => decision.verdict.is_some(),
-                Err(_) => generation.binding.on_fault != OnFault::Pass,
-            };
-            steps.push(Considered { by: generation.by.clone(), outcome });
-            if decided {
-                break;
-            }
-        }
-        steps
+        let ended = self.router.chain().look(message, now, |by, outcome| {
+            steps.push(Considered { by: by.clone(), outcome: outcome.clone() });
+        });
+        (steps, self.concluded(ended, Seen::Looking, now))
     }
+
+    /// The same for the price of a message that is to be forwarded.
+    pub fn explain_price(&self, message: &Message, routed: &mut Routed, now: Timestamp) {
+        let Verdict::Forward(legs) = &routed.verdict else { return };
+        let ended = self.biller.chain().look((message, priced_leg(legs)), now, |_, _| ());
+        self.quoted(ended, routed, now);
+    }
+}
+
+/// The leg by which a message is priced.
+fn priced_leg(legs: &[Leg]) -> Option<&Leg> {
+    legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank)
 }
 
 fn words(fault: &Fault) -> Box<str> {

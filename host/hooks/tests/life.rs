@@ -316,7 +316,7 @@ fn fault(name: &str, kind: FaultKind) {
             }
         }
     }
-    let considered = house.hooks.explain(&message("bad"), NOW);
+    let (considered, _) = house.hooks.explain(&message("bad"), NOW);
     assert_eq!(considered.len(), 1);
     assert_eq!(considered[0].outcome.as_ref().unwrap_err().kind, kind);
 }
@@ -368,7 +368,7 @@ fn the_first_router_that_decides_ends_the_chain() {
     let binding = |policy: &str| bound("prefix_router", &version, policy);
     house.hooks.activate(Hook::Router, NOW, vec![binding(passes), binding(&all_to("east"))], None).unwrap();
     assert_eq!(house.goes_to("good"), house.peer("east"));
-    let considered = house.hooks.explain(&message("good"), NOW);
+    let (considered, _) = house.hooks.explain(&message("good"), NOW);
     assert_eq!(considered.len(), 2);
     assert!(matches!(considered[0].outcome, Ok(Decision { verdict: None, .. })));
     house.hooks.activate(Hook::Router, NOW, vec![binding(passes)], None).unwrap();

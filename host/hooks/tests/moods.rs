@@ -142,7 +142,7 @@ fn after_a_router_that_is_passed_over_the_next_one_decides() {
             let routed = house.hooks.route(&message("good", destination), NOW);
             assert_eq!(peers(&routed), [house.peer(peer)], "{mood}");
         }
-        let considered = house.hooks.explain(&message("good", BAD), NOW);
+        let (considered, _) = house.hooks.explain(&message("good", BAD), NOW);
         assert!(considered[0].outcome.is_err() && considered[1].outcome.is_ok(), "{considered:?}");
     }
 }

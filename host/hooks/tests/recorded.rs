@@ -190,8 +190,12 @@ fn who_only_wants_to_know_counts_nothing() {
         words[1].to_owned()
     };
     assert_eq!(counted(house.hooks.route(&asked(), NOW).note.as_deref()), "counted 1");
+    let calls = || house.hooks.counts(Hook::Router)[0].counts.calls;
+    let before = calls();
+    let (_, routed) = house.hooks.explain(&asked(), NOW);
+    assert_eq!((calls(), counted(routed.note.as_deref())), (before, "counted 2".to_owned()));
     for _ in 0..3 {
-        let considered = house.hooks.explain(&asked(), NOW);
+        let (considered, _) = house.hooks.explain(&asked(), NOW);
         let decision = considered[0].outcome.as_ref().unwrap();
         assert_eq!(counted(decision.note.as_deref()), "counted 2", "as if it were the next one");
         // A trial counts for itself, and so does an activation's self-check.

@@ -118,7 +118,7 @@ fn the_state_of_a_pool_is_written_down_and_seen_again() {
     assert_eq!((tried.sender, tried.verdict.unwrap()), (routed.sender, Some(routed.verdict)));
     let without = trial.route(&asked, LATER, Some(&[]));
     assert_eq!(without.missing, Some("a number pool's state"));
-    let explained = house.hooks.explain(&asked, NOW);
+    let (explained, _) = house.hooks.explain(&asked, NOW);
     let decision = explained[0].outcome.as_ref().unwrap();
     assert_eq!(decision.sender.as_deref(), Some(&wish("texts", NoSender::Reject)));
 }

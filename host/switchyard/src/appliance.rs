@@ -13,13 +13,12 @@ use crate::testing::Trials;
 use admin::metrics::{self, Page};
 use admin::{Appliance, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
-use doors::Routing;
-use engine::{Before, Brake, Doing, MessageStatus, Progress};
+use engine::{Before, Brake, Doing, Engine, MessageStatus, Progress};
 use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
     Address, Deed, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
-    ReceiptRequest, ReceiptState, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
+    ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -698,20 +697,19 @@ impl Appliance for Switchyard {
             },
         };
         let mut steps = vec![format!("origin: {}", asked.origin)];
-        if self.routing.constant.is_none() {
-            for considered in self.routing.hooks.explain(&message, now) {
-                let by = format!("router {} {}", considered.by.plugin, considered.by.version);
-                steps.push(match considered.outcome {
-                    Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
-                    Ok(Decision { verdict: Some(verdict), sender, note }) => {
-                        let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                        format!("{by}: {}{note}", self.verdict_words(&verdict, sender.as_deref()))
-                    }
-                    Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
-                });
-            }
+        let (considered, routed) = self.routing.explain(&message);
+        for considered in considered {
+            let by = format!("router {} {}", considered.by.plugin, considered.by.version);
+            steps.push(match considered.outcome {
+                Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
+                Ok(Decision { verdict: Some(verdict), sender, note }) => {
+                    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+                    format!("{by}: {}{note}", self.verdict_words(&verdict, sender.as_deref()))
+                }
+                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
+            });
         }
-        message.routed = self.routing.route(&message);
+        message.routed = routed;
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the house's own rules: {}{note}",
@@ -726,32 +724,26 @@ impl Appliance for Switchyard {
             let note = quote.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
             steps.push(format!("{by}: {price}{note}"));
         }
-        let mut answer = match &message.routed.verdict {
-            Verdict::Forward(_) | Verdict::Hold(_) => "accepted".to_owned(),
-            Verdict::Reject(reason) => format!("refused: {reason}"),
-        };
-        if let Verdict::Forward(legs) = &message.routed.verdict {
-            let (peers, now) = self.core.look(|engine, now| (engine.peers(), now)).ok_or_else(gone)?;
-            let mut any = false;
+        let routed = message.routed.clone();
+        let look = move |engine: &Engine, now| (engine.would_accept(now, &message), engine.peers(), now);
+        let (accepted, peers, now) = self.core.look(look).ok_or_else(gone)?;
+        if let Verdict::Forward(legs) = &routed.verdict {
             for leg in legs {
                 let name = self.name_of(leg.peer);
-                match peers.iter().find(|peer| peer.peer == leg.peer && peer.configured) {
+                steps.push(match peers.iter().find(|peer| peer.peer == leg.peer && peer.configured) {
                     Some(peer) => {
-                        any = true;
-                        let brake = brake_words(peer.brake, now);
-                        steps.push(format!(
-                            "leg {name}: {} queued, {} links; {brake}",
-                            peer.queued,
-                            peer.links.len()
-                        ));
+                        let (brake, links) = (brake_words(peer.brake, now), peer.links.len());
+                        format!("leg {name}: {} queued, {links} links; {brake}", peer.queued)
                     }
-                    None => steps.push(format!("leg {name}: left out, the peer is not in the configuration")),
-                }
-            }
-            if !any {
-                answer = "refused: no route".to_owned();
+                    None => format!("leg {name}: left out, the peer is not in the configuration"),
+                });
             }
         }
+        let mut answer = match accepted {
+            Ok(()) => "accepted".to_owned(),
+            Err(Refusal::Rejected(reason)) => format!("refused: {reason}"),
+            Err(refusal) => format!("refused: {refusal}"),
+        };
         if self.core.counts.disk_low.load(Relaxed) {
             steps.push("the disk is nearly full".to_owned());
             answer = "refused: queue full".to_owned();

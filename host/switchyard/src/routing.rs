@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::core_loop::wall;
 use arc_swap::ArcSwap;
 use doors::Routing;
-use hooks::Hooks;
+use hooks::{Considered, Hooks};
 use model::{Address, DecidedBy, Directory, Leg, Message, PeerId, RejectReason, Routed, Verdict};
 use numbering::{Called, Plan, Target};
 use shell::{Number, Numbering, ShellOptions};
@@ -132,6 +132,32 @@ impl HouseRouting {
         self.inboxes.as_ref()?.route(message)
     }
 
+    /// Where a message goes: `routers` are asked where nothing goes before them.
+    fn route_by(&self, message: &Message, routers: impl FnOnce() -> Routed) -> Routed {
+        self.to_inbox(message).unwrap_or_else(|| {
+            let routed = match &self.constant {
+                Some(routed) => routed.clone(),
+                None => self.by_plan(message).unwrap_or_else(routers),
+            };
+            self.settle_legs(message, routed)
+        })
+    }
+
+    /// How a message would be routed and priced, and what each router would say of it. Nothing is counted.
+    pub(crate) fn explain(&self, message: &Message) -> (Vec<Considered>, Routed) {
+        let now = wall();
+        let mut considered = Vec::new();
+        let mut routed = self.route_by(message, || {
+            let (steps, routed) = self.hooks.explain(message, now);
+            considered = steps;
+            routed
+        });
+        if self.parties.load().is_account(message.origin) {
+            self.hooks.explain_price(message, &mut routed, now);
+        }
+        (considered, routed)
+    }
+
     /// What the house makes of a verdict of the routers'.
     pub(crate) fn settle(&self, message: &Message, routed: Routed) -> Routed {
         self.to_inbox(message).unwrap_or_else(|| self.settle_legs(message, routed))
@@ -160,13 +186,7 @@ impl HouseRouting {
 impl Routing for HouseRouting {
     fn route(&self, message: &Message) -> Routed {
         let now = wall();
-        let mut routed = self.to_inbox(message).unwrap_or_else(|| {
-            let routed = match &self.constant {
-                Some(routed) => routed.clone(),
-                None => self.by_plan(message).unwrap_or_else(|| self.hooks.route(message, now)),
-            };
-            self.settle_legs(message, routed)
-        });
+        let mut routed = self.route_by(message, || self.hooks.route(message, now));
         if self.parties.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }

@@ -1,5 +1,6 @@
 use super::State;
 use crate::bindings::host::switchyard::hooks::kv::Host;
+use crate::seen::Seen;
 use capabilities::{Error, MemoryValues, Usage, Values};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -51,6 +52,15 @@ impl State {
     fn has_kv(&self) -> bool {
         self.label.grants.kv > 0
     }
+
+    /// What it keeps; for somebody who only wants to know, no longer than the call.
+    fn values(&mut self) -> Arc<dyn Values> {
+        let kept = &self.label.values;
+        match self.seen {
+            Seen::Looking => self.aside.get_or_insert_with(|| Arc::new(Aside::over(kept.clone()))).clone(),
+            _ => kept.clone(),
+        }
+    }
 }
 
 impl Host for State {
@@ -58,7 +68,7 @@ impl Host for State {
         if !self.has_kv() {
             return None;
         }
-        match self.label.values.get(&self.label.plugin, &key) {
+        match self.values().get(&self.label.plugin, &key) {
             Ok(value) => value,
             Err(error) => {
                 if self.label.may_say() {
@@ -74,14 +84,14 @@ impl Host for State {
             return Err("the binding grants no kv: give it a quota in grants.kv".to_owned());
         }
         let quota = self.label.grants.kv;
-        self.label.values.set(&self.label.plugin, &key, &value, quota).map_err(|error| error.to_string())
+        self.values().set(&self.label.plugin, &key, &value, quota).map_err(|error| error.to_string())
     }
 
     fn delete(&mut self, key: String) -> bool {
         if !self.has_kv() {
             return false;
         }
-        match self.label.values.delete(&self.label.plugin, &key) {
+        match self.values().delete(&self.label.plugin, &key) {
             Ok(was_there) => was_there,
             Err(error) => {
                 if self.label.may_say() {

@@ -2,9 +2,11 @@
 //! unseen. What they print goes to a log of each run's own; a failure shows its end.
 
 use anyhow::{Context, Result, bail, ensure};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use xtask::house;
 
@@ -83,25 +85,41 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 const DAEMON: &str = "DAEMON";
 
-/// Runs all of them, one after the other.
+/// Verbs that run at a time: most of their time they wait for one another's timers.
+const AT_A_TIME: usize = 3;
+
+/// Runs all of them, a few at a time; those that use the ports of the README one after the other.
 pub(super) fn run(daemon: &Path) -> Result<()> {
     let xtask = std::env::current_exe().context("finding this program")?;
     let folder = house::target().join("verbs");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let begun = Instant::now();
-    let mut failed = Vec::new();
-    for words in RUNS {
-        let shown = words.join(" ").replace(DAEMON, "target/debug/switchyard");
-        let one = Instant::now();
-        let log = folder.join(format!("{}.log", name(words)));
-        let outcome = run_one(&xtask, words, daemon, &log);
-        let result = if outcome.is_ok() { "ok" } else { "FAILED" };
-        println!("verb {shown} ... {result} ({:.1} s)", one.elapsed().as_secs_f64());
-        if let Err(error) = outcome {
-            println!("{error:#}");
-            failed.push(shown);
+    let (demos, others): (Vec<_>, Vec<_>) = RUNS.iter().copied().partition(|words| words[0] == "demo");
+    let groups = std::iter::once(demos).chain(others.into_iter().map(|one| vec![one]));
+    let waiting = Mutex::new(groups.collect::<VecDeque<_>>());
+    let failed = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(group) = next() {
+                    for words in group {
+                        let shown = words.join(" ").replace(DAEMON, "target/debug/switchyard");
+                        let one = Instant::now();
+                        let log = folder.join(format!("{}.log", name(words)));
+                        let outcome = run_one(&xtask, words, daemon, &log);
+                        let result = if outcome.is_ok() { "ok" } else { "FAILED" };
+                        println!("verb {shown} ... {result} ({:.1} s)", one.elapsed().as_secs_f64());
+                        if let Err(error) = outcome {
+                            println!("{error:#}");
+                            failed.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
+                        }
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (verb, reason) in NOT_RUN {
         println!("verb {verb}: not run here: {reason}");
     }

@@ -19,8 +19,13 @@ install_package() { dpkg --install --force-confold "$1"; }
 
 step "installs"
 install_package "$1"
-systemctl is-active switchyard
+systemctl is-active switchyard && fails "started before anybody has looked at its configuration"
 systemctl is-enabled switchyard
+[ ! -e /var/lib/switchyard/switchyard.redb ] || fails "used before it was started"
+
+step "starts when it is told to"
+systemctl start switchyard
+systemctl is-active switchyard
 [ "$(property SubState)" = running ] || fails "not running"
 [ "$(property Type)" = notify ] || fails "its readiness is not told"
 [ "$(stat -c %U:%a /var/lib/switchyard)" = switchyard:700 ] || fails "state: $(stat -c %U:%a /var/lib/switchyard)"
@@ -83,6 +88,7 @@ systemctl is-active switchyard && fails "still running"
 
 step "is installed again, and has what it had"
 install_package "$2"
+systemctl start switchyard
 switchyard message show "$ID" > /dev/null
 
 step "is purged"
