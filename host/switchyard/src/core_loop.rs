@@ -6,6 +6,7 @@
 use crate::archiving::{History, receipt_state};
 use crate::questions::Questions;
 use crate::telemetry::{self, Telemetry};
+use crate::vital;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub, PoolFeed};
 use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
@@ -130,6 +131,11 @@ impl CoreHandle {
         })
     }
 
+    /// Whether the core takes up what it is told, within this time.
+    pub(crate) fn answers_within(&self, time: Duration) -> bool {
+        self.look_within(time, |_, _| ()).is_ok()
+    }
+
     /// How long the commit that is under way has taken so far; nothing where there is none.
     pub(crate) fn committing_for(&self) -> Option<Duration> {
         self.since(&self.counts.commit_begun)
@@ -171,9 +177,8 @@ pub(crate) struct CoreThreads {
 impl CoreThreads {
     pub(crate) fn join(self) {
         for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the core panicked");
-            }
+            // One that panics ends the process.
+            let _ = thread.join();
         }
     }
 }
@@ -211,7 +216,6 @@ pub(crate) fn start(
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
     let (reads, to_read) = unbounded::<Command>();
-    let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
     let committer = Committer {
         store: store.clone(),
         hub: hub.clone(),
@@ -225,9 +229,9 @@ pub(crate) fn start(
     let clock = handle.clock;
     let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
     let threads = vec![
-        named("core").spawn(move || run(engine, first, clock, &receiver, &batches))?,
-        named("commit").spawn(move || committer.run(&to_commit))?,
-        named("read").spawn(move || reader.run(&to_read))?,
+        vital::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
+        vital::spawn("commit", move || committer.run(&to_commit))?,
+        vital::spawn("read", move || reader.run(&to_read))?,
     ];
     Ok(CoreThreads { threads })
 }
@@ -457,4 +461,32 @@ pub(crate) fn ask(core: &CoreHandle, hub: &Hub, event: impl FnOnce(ReplyTo) -> E
     });
     hub.remove(link);
     answer
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use engine::Settings;
+
+    /// A core of which nothing is written.
+    pub(crate) fn alone() -> CoreHandle {
+        let (CoreSeed { receiver, handle }, core) = seed();
+        let (batches, written) = bounded(1);
+        let engine = Engine::new(Settings::default());
+        vital::spawn("core", move || {
+            let _written = written;
+            run(engine, Output::default(), handle.clock, &receiver, &batches);
+        })
+        .unwrap();
+        core
+    }
+
+    #[test]
+    fn a_core_that_does_not_answer_in_time_is_silent() {
+        let (seed, core) = seed();
+        assert!(!core.answers_within(Duration::from_millis(20)));
+        drop(seed);
+        assert!(!core.answers_within(Duration::from_secs(60)), "nobody is there to answer");
+        assert!(alone().answers_within(Duration::from_secs(60)));
+    }
 }

@@ -31,6 +31,7 @@ mod serve;
 mod supervision;
 mod telemetry;
 mod testing;
+mod vital;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;

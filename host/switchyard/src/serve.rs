@@ -19,6 +19,7 @@ use crate::replays::Replays;
 use crate::routing::{ByPlan, HouseRouting, Inboxes, Parties};
 use crate::supervision::{self, Supervision};
 use crate::telemetry::Telemetry;
+use crate::vital;
 use admin::Operator;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
@@ -228,7 +229,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     };
     let supervision = Supervision::start(&core, &appliance)?;
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
-    let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
+    let keeping = vital::spawn("keeper", move || keeper.run(&kept))?;
 
     let shell = match &config.shell {
         Some(door) => {
