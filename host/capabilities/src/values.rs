@@ -12,6 +12,7 @@ use snapshot::{Snapshot, SnapshotError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::runtime::RuntimeFlavor;
 
 /// Octets of the longest key.
 const LONGEST_KEY: usize = 256;
@@ -201,7 +202,18 @@ impl KeyValues {
         Error::Values { path: self.path.clone(), source: Arc::new(error) }
     }
 
+    /// Makes a change together with others that come meanwhile. It waits for the disk: a thread of the network hands its
+    /// other work over to another one first.
     fn change(&self, change: Change) -> Result<bool, Error> {
+        let inside = tokio::runtime::Handle::try_current();
+        if inside.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread) {
+            tokio::task::block_in_place(|| self.change_now(change))
+        } else {
+            self.change_now(change)
+        }
+    }
+
+    fn change_now(&self, change: Change) -> Result<bool, Error> {
         let answer = Answer::default();
         self.waiting.lock().push(Waiting { change, answer: Arc::clone(&answer) });
         let committing = self.committing.lock();
@@ -386,6 +398,27 @@ mod tests {
         let values = KeyValues::open(&folder.path().join("kv.redb")).unwrap();
         assert_eq!(values.get("a", "k").unwrap().as_deref(), Some(b"kept".as_slice()));
         assert_eq!(values.usages().unwrap(), [("a".to_owned(), Usage { keys: 1, octets: 5 })]);
+    }
+
+    #[test]
+    fn a_change_that_waits_for_the_disk_holds_up_no_other_task() {
+        let (_folder, values) = store();
+        let values = Arc::new(values);
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // Somebody else's transaction is under way.
+        let committing = values.committing.lock();
+        let (begun, writing) = (sender.clone(), values.clone());
+        let writer = runtime.spawn(async move {
+            begun.send("begun").unwrap();
+            writing.set("a", "k", b"kept", 1_000)
+        });
+        assert_eq!(receiver.recv().unwrap(), "begun");
+        runtime.spawn(async move { sender.send("another") });
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(60)), Ok("another"));
+        drop(committing);
+        runtime.block_on(writer).unwrap().unwrap();
     }
 
     #[test]

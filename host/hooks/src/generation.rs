@@ -264,7 +264,7 @@ impl<W: World> Generation<W> {
         let answer = work(&mut instance);
         let state = instance.store.data_mut();
         *seen = std::mem::take(&mut state.seen);
-        state.aside = None;
+        (state.aside, state.waited) = (None, Duration::ZERO);
         // A fault drops the instance here; only a call that returned gives it back.
         let answer = answer.map_err(|error| Fault::of(&error))?;
         if self.binding.instance == InstanceUse::Warm {

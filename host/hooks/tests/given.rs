@@ -4,8 +4,8 @@
 
 mod support;
 
-use capabilities::{Fetcher, FetcherOptions, TableKind};
-use hooks::{Binding, Grants, HookError, Hooks, InstanceUse, Trying};
+use capabilities::{Fetcher, FetcherOptions, MemoryValues, TableKind, Values};
+use hooks::{Binding, Grants, HookError, Hooks, InstanceUse, Powers, Trying};
 use model::{Hook, Leg, MessageId, Routed, Settlement, Verdict};
 use std::fmt::{Debug, Write as _};
 use std::io::{Read, Write as _};
@@ -376,4 +376,43 @@ fn a_flood_of_lines_stays_a_trickle_and_what_is_left_out_is_counted() {
     assert!(written.iter().all(|line| line.len() <= 1_024), "longer than a line may be");
     let left_out = house.hooks.counts(Hook::Resolver)[0].counts.lines_left_out;
     assert_eq!(left_out + written.len() as u64, 5_000, "each is written or counted");
+}
+
+/// Values on a disk that takes its time.
+#[derive(Default)]
+struct SlowDisk(MemoryValues);
+
+impl Values for SlowDisk {
+    fn get(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, capabilities::Error> {
+        self.0.get(plugin, key)
+    }
+
+    fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), capabilities::Error> {
+        std::thread::sleep(std::time::Duration::from_millis(130));
+        self.0.set(plugin, key, value, quota)
+    }
+
+    fn delete(&self, plugin: &str, key: &str) -> Result<bool, capabilities::Error> {
+        self.0.delete(plugin, key)
+    }
+
+    fn usage(&self, plugin: &str) -> Result<capabilities::Usage, capabilities::Error> {
+        self.0.usage(plugin)
+    }
+}
+
+#[test]
+fn a_call_waits_for_the_disk_only_so_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Powers { values: Arc::new(SlowDisk::default()), ..powers(folder.path()) };
+    let hooks = Hooks::open(folder.path(), options(), directory(), own).unwrap();
+    let version = hooks.upload("test_prober", &support::guest("test_prober"), None).unwrap().version;
+    let lines = "set a 1\nset b 1\nset c 1\nset d 1\nread a\nread d";
+    let binding = Binding { grants: kv(100), ..patient(Binding::new("test_prober", &version, lines)) };
+    hooks.activate(Hook::Resolver, NOW, vec![binding], FORCED).unwrap();
+    for _ in 0..2 {
+        let told = hooks.resolve(NUMBER, NOW).note.expect("its note");
+        assert!(told.starts_with("set; set; this call has waited for the disk"), "{told}");
+        assert!(told.ends_with("; 1; nothing"), "{told}");
+    }
 }

@@ -74,6 +74,13 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         .enable_all()
         .build()
         .context("starting the network threads")?;
+    // Whatever plugins and links do with their threads, admins get through.
+    let admin_runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(ADMIN_THREADS)
+        .thread_name("admin")
+        .enable_all()
+        .build()
+        .context("starting the threads of the admin's API")?;
     let networks: Vec<_> = {
         let _inside = runtime.enter();
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
@@ -266,7 +273,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
                 tracing::info!(%address, "Redis clients");
             }
         }
-        run(&config, &links, &business, &appliance, live).await
+        run(&config, &links, &business, &appliance, live, admin_runtime.handle()).await
     });
     appliance.stopping.store(true, Relaxed);
     appliance.ready.store(false, Relaxed);
@@ -315,6 +322,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         owed = left.owed,
         "stopped; what waits is on disk"
     );
+    admin_runtime.shutdown_background();
     runtime.shutdown_background();
     ran
 }
@@ -484,8 +492,15 @@ fn bind_first(seed: &HookSeed, hooks: &Hooks) -> Result<()> {
     Ok(())
 }
 
+/// Threads for the admin's API: a page and a probe at a time never wait for each other.
+const ADMIN_THREADS: usize = 2;
+
 /// Opens the admin's door: the API, with or without TLS.
-async fn admin_door(config: &Config, appliance: &Arc<Switchyard>) -> Result<()> {
+async fn admin_door(
+    config: &Config,
+    appliance: &Arc<Switchyard>,
+    threads: &tokio::runtime::Handle,
+) -> Result<()> {
     let token = admin::Token::load_or_make(&config.token_file)?;
     token.announce(&config.token_file);
     let porter = admin::Porter::new(appliance.access.clone(), token)?;
@@ -494,13 +509,19 @@ async fn admin_door(config: &Config, appliance: &Arc<Switchyard>) -> Result<()> 
     if tls {
         porter.insist_on_tls();
     }
-    let counts = appliance.http_connections.clone();
-    let listener = HttpListener::open("http", config.http, certificate, config.http_limits, counts)
-        .await
-        .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
-    let address = listener.address();
+    let (counts, listen, limits) = (appliance.http_connections.clone(), config.http, config.http_limits);
     let router = console::router(admin::router(appliance.clone(), porter.clone()));
-    tokio::spawn(listener.serve(router, Arc::new(AdminCallers(porter))));
+    // Its sockets belong to the threads that open them.
+    let opened = threads.spawn(async move {
+        let listener = HttpListener::open("http", listen, certificate, limits, counts).await?;
+        let address = listener.address();
+        tokio::spawn(listener.serve(router, Arc::new(AdminCallers(porter))));
+        Ok::<_, std::io::Error>(address)
+    });
+    let address = opened
+        .await
+        .context("opening the admin's API")?
+        .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
     supervision::reached_at(tls, address);
     tracing::info!(%address, tls, "http");
     Ok(())
@@ -555,12 +576,13 @@ async fn run(
     business: &Business,
     appliance: &Arc<Switchyard>,
     live: Live,
+    admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
     // Before anybody can see that it runs: who sees that may also end it, and that is never a sudden death.
     let mut hangups = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    admin_door(config, appliance).await?;
+    admin_door(config, appliance, admin_threads).await?;
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;

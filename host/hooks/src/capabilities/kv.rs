@@ -5,6 +5,10 @@ use capabilities::{Error, MemoryValues, Usage, Values};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long one call may wait for the disk in all. The deadline of a call counts the plugin's own time and does not see it.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// What a plugin that is only tried out keeps: it sees what the live one keeps, and what it changes it changes for itself.
 pub(super) struct Aside {
@@ -83,15 +87,29 @@ impl Host for State {
         if !self.has_kv() {
             return Err("the binding grants no kv: give it a quota in grants.kv".to_owned());
         }
-        let quota = self.label.grants.kv;
-        self.values().set(&self.label.plugin, &key, &value, quota).map_err(|error| error.to_string())
+        if self.waited >= LONGEST_WAIT {
+            return Err(format!(
+                "this call has waited for the disk for {} ms: write less in one call",
+                LONGEST_WAIT.as_millis()
+            ));
+        }
+        let (quota, begun) = (self.label.grants.kv, Instant::now());
+        let set = self.values().set(&self.label.plugin, &key, &value, quota);
+        self.waited += begun.elapsed();
+        set.map_err(|error| error.to_string())
     }
 
     fn delete(&mut self, key: String) -> bool {
         if !self.has_kv() {
             return false;
         }
-        match self.values().delete(&self.label.plugin, &key) {
+        if self.waited >= LONGEST_WAIT {
+            return false;
+        }
+        let begun = Instant::now();
+        let deleted = self.values().delete(&self.label.plugin, &key);
+        self.waited += begun.elapsed();
+        match deleted {
             Ok(was_there) => was_there,
             Err(error) => {
                 if self.label.may_say() {

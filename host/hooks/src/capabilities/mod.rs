@@ -128,6 +128,8 @@ pub(crate) struct State {
     /// The call may wait for others.
     pub(crate) may_fetch: bool,
     pub(crate) seen: Seen,
+    /// How long the call has waited for the disk.
+    pub(crate) waited: Duration,
     /// What it keeps during a call of somebody who only wants to know.
     pub(crate) aside: Option<Arc<dyn Values>>,
     /// Where the fixed sequence of numbers stands, for guests that want chance and are not granted it.
@@ -158,6 +160,7 @@ impl State {
             may_fetch: false,
             // Until it is configured: it has nothing to count yet.
             seen: Seen::Nowhere,
+            waited: Duration::ZERO,
             aside: None,
             sequence: 0,
         }
