@@ -3,19 +3,20 @@
 //! While batch n is being written, events of batch n+1 are applied to memory. So the size of a batch follows the load by
 //! itself: as many events as arrive during one commit.
 
-use crate::archiving::{History, receipt_state};
+use crate::archiving::History;
+use crate::look_ups::{LookUp, LookUps};
 use crate::questions::Questions;
 use crate::telemetry::{self, Telemetry};
 use crate::vital;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub, PoolFeed};
-use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
-use model::{MessageId, Moment, Now, Refusal, Timestamp};
+use engine::{Answer, Command, Engine, Event, Output, ReplyTo};
+use model::{MessageId, Moment, Now, Timestamp};
 use shell::Watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::{Found, Store, StoreError};
+use store::{Store, StoreError};
 
 /// A look at the engine, on its own thread.
 type Look = Box<dyn FnOnce(&Engine, Now) + Send>;
@@ -215,11 +216,13 @@ pub(crate) fn start(
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
-    let (reads, to_read) = unbounded::<Command>();
+    let (reads, to_read) = unbounded::<Vec<MessageId>>();
+    let (look_ups, looking_up) = LookUps::start(store.clone(), hub.clone(), history)?;
     let committer = Committer {
         store: store.clone(),
-        hub: hub.clone(),
+        hub,
         reads,
+        look_ups,
         questions,
         onlookers,
         input: handle.input.clone(),
@@ -227,11 +230,12 @@ pub(crate) fn start(
         clock: handle.clock,
     };
     let clock = handle.clock;
-    let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
+    let reader = Reader { store, input: handle.input.clone(), counts: handle.counts.clone() };
     let threads = vec![
         vital::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
         vital::spawn("commit", move || committer.run(&to_commit))?,
         vital::spawn("read", move || reader.run(&to_read))?,
+        looking_up,
     ];
     Ok(CoreThreads { threads })
 }
@@ -303,7 +307,8 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
 struct Committer {
     store: Arc<Store>,
     hub: Arc<Hub>,
-    reads: Sender<Command>,
+    reads: Sender<Vec<MessageId>>,
+    look_ups: LookUps,
     questions: Questions,
     onlookers: Onlookers,
     input: Sender<Input>,
@@ -342,8 +347,12 @@ impl Committer {
                 }
             }
             for other in self.hub.dispatch(commands) {
-                if let Some(other) = self.questions.take(other) {
-                    let _ = self.reads.send(other);
+                match self.questions.take(other) {
+                    Some(Command::Load { ids }) => drop(self.reads.send(ids)),
+                    Some(Command::LookUp { origin, id, source, too_late, to }) => {
+                        self.look_ups.ask(LookUp { origin, id, source, too_late, to });
+                    }
+                    _ => {}
                 }
             }
             self.counts.batch_begun.store(0, Relaxed);
@@ -358,25 +367,17 @@ fn fail_stop(error: &StoreError) -> ! {
     std::process::exit(3);
 }
 
+/// Reads the content of messages back from the store, and does nothing else: queues wait for it.
 struct Reader {
     store: Arc<Store>,
-    hub: Arc<Hub>,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
-    history: Option<History>,
 }
 
 impl Reader {
-    fn run(self, commands: &Receiver<Command>) {
-        for command in commands {
-            match command {
-                Command::Load { ids } => self.load(&ids),
-                Command::LookUp { origin, id, source, too_late, to } => {
-                    let answer = self.look_up(origin, id, source.as_ref(), too_late);
-                    self.hub.dispatch(vec![Command::Answer { to, answer }]);
-                }
-                _ => {}
-            }
+    fn run(self, wanted: &Receiver<Vec<MessageId>>) {
+        for ids in wanted {
+            self.load(&ids);
         }
     }
 
@@ -389,39 +390,6 @@ impl Reader {
                 let _ = self.input.send(Input::Events(events));
             }
             Err(error) => fail_stop(&error),
-        }
-    }
-
-    /// Answers a question about a message that is not in memory.
-    fn look_up(
-        &self,
-        origin: model::PeerId,
-        id: MessageId,
-        source: Option<&model::Address>,
-        too_late: Option<Refusal>,
-    ) -> Answer {
-        match self.store.find(id) {
-            Ok(Some(Found::Finished(message, ended))) => {
-                let same_source = source.is_none_or(|source| source.value == message.source.value);
-                if message.origin != origin || !same_source {
-                    return Answer::Refused(Refusal::UnknownMessage);
-                }
-                if let Some(refusal) = too_late {
-                    return Answer::Refused(refusal);
-                }
-                let state = receipt_state(ended.state);
-                let error = u8::try_from(ended.error).unwrap_or(u8::MAX);
-                Answer::State(QueriedState { id, state, final_at: Some(ended.at), error })
-            }
-            // It ended while the question was on its way, it is in the archive, or it never was.
-            Ok(_) => match self.history.as_ref().and_then(|history| history.state(origin, id, source)) {
-                Some(state) => too_late.map_or(Answer::State(state), Answer::Refused),
-                None => Answer::Refused(Refusal::UnknownMessage),
-            },
-            Err(error) => {
-                tracing::error!(%error, "reading a finished message failed");
-                Answer::Refused(Refusal::Internal)
-            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod facts;
 mod gsm;
 mod ledger;
 mod logging;
+mod look_ups;
 mod manifest;
 mod memory;
 mod messages;
