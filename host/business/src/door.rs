@@ -276,5 +276,5 @@ fn submission_key(name: &str, items: &[Value]) -> Result<SubmissionKey, Problem>
     let text = serde_json::to_vec(items).unwrap_or_default();
     let digest = Sha256::digest(&text);
     let first = digest.first_chunk().copied().unwrap_or_default();
-    Ok(SubmissionKey { octets: name.as_bytes().into(), digest: u64::from_be_bytes(first) })
+    Ok(SubmissionKey { octets: name.as_bytes().into(), digest: u64::from_be_bytes(first), required: true })
 }

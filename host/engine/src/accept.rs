@@ -14,6 +14,7 @@ use model::{
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Engine {
     pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
@@ -38,17 +39,36 @@ impl Engine {
             (Some(origin), Some(key)) => self.keys.find(origin, key),
             _ => Known::No,
         };
+        let room = match (origin, &key) {
+            (Some(origin), Some(key)) if known == Known::No => {
+                let limit = self.peer_mut(origin).settings.key_memory;
+                self.keys.room(origin, key, messages.len(), limit)
+            }
+            _ => true,
+        };
         let answer = match known {
             Known::Same(results) => {
                 self.totals.repeated += 1;
                 Answer::AcceptedMany(results)
             }
             Known::Other => Answer::Refused(Refusal::KeyReused),
+            Known::No if !room && key.as_ref().is_some_and(|key| key.required) => {
+                self.totals.refused += messages.len() as u64;
+                let wait =
+                    origin.and_then(|origin| self.keys.oldest(origin)).map_or(Duration::ZERO, |oldest| {
+                        Duration::from_millis(
+                            (oldest + self.settings.key_retention).0.saturating_sub(now.wall.0),
+                        )
+                    });
+                let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+                Answer::Refused(Refusal::KeysFull { retry_after })
+            }
             Known::No => {
                 let results: Vec<_> =
                     messages.into_iter().map(|message| self.accept(now, message, out)).collect();
                 // Where nothing was accepted there is nothing to protect, and the next try may fare better.
                 if let (Some(origin), Some(key)) = (origin, key)
+                    && room
                     && results.iter().any(Result::is_ok)
                 {
                     let record = self.keys.remember(origin, key, now.wall, results.clone());

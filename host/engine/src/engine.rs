@@ -269,7 +269,7 @@ impl Engine {
         self.evict();
         self.load_ahead(out);
         self.tell_biller(now, out);
-        let swept = self.slab.used() > 0 || self.keys.len() > 0 || self.resolving.remembers();
+        let swept = self.slab.used() > 0 || self.keys.any_to_forget() || self.resolving.remembers();
         if !self.sweep_set && swept {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
@@ -373,7 +373,7 @@ impl Engine {
     /// Looks at a part of the slab for ended validities and limits: all of it within a minute, and in small appliances
     /// all of it every second. So a waiting message needs no timer of its own.
     fn sweep(&mut self, now: Now, out: &mut Output) {
-        if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention, self.settings.key_limit) {
+        if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention) {
             out.batch.keys_done = Some(left);
         }
         self.resolving.forget(now.mono);
