@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
-use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::{Raw, Stage, Visitor, steps, until};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -503,5 +503,34 @@ fn queues_move_while_state_queries_wait_for_an_archive_that_hangs() -> Result<()
     }
     // ESME_RTHROTTLED for those of one account that are too many, ESME_RSYSERR for those that the archive does not answer.
     assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [0x08, 0x58]);
+    Ok(())
+}
+
+#[test]
+fn an_account_has_one_rate_over_smpp_and_http() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    let keys = "rate = 0.001\nburst = 2\nsource = { default = \"10655\" }";
+    blueprint.native("upstream").business_account("shop", keys, "");
+    blueprint.peer("upstream", nowhere()?, "receipts = false");
+    let appliance = blueprint.start()?;
+    let over_http = || -> Result<String> {
+        let mut http = Raw::connect(appliance.blueprint().business())?;
+        let body = json!({ "to": "8613012345678", "text": "hello" }).to_string();
+        let head = format!(
+            "POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Basic c2hvcDpzZWNyZXQ=\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        http.send(head.as_bytes())?;
+        let head = http.head()?;
+        Ok(head.split(' ').nth(1).context("no status")?.to_owned())
+    };
+    let mut esme = Probe::bind(appliance.smpp(), "shop", PASSWORD, "861", false)?;
+    assert!(esme.submit(1)?.is_ok());
+    assert_eq!(over_http()?, "202");
+    // Both have used up the burst together.
+    assert_eq!(over_http()?, "429");
+    assert_eq!(esme.submit(2)?, Err(0x58));
     Ok(())
 }

@@ -92,7 +92,7 @@ impl Business {
     /// When its URL is none; it has no pushes then, and everything else works.
     pub fn set_account(&self, options: AccountOptions) -> Result<(), PushError> {
         let name = options.name.clone();
-        let account = self.shared.accounts.set(options);
+        let account = self.shared.accounts.set(options, self.shared.hub.rates());
         self.stop_pushes(&name, Instant::now() + LEAVE);
         let Some(push) = account.options.push.clone() else { return Ok(()) };
         if !push.has_url() {
