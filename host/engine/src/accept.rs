@@ -54,12 +54,8 @@ impl Engine {
             Known::Other => Answer::Refused(Refusal::KeyReused),
             Known::No if !room && key.as_ref().is_some_and(|key| key.required) => {
                 self.totals.refused += messages.len() as u64;
-                let wait =
-                    origin.and_then(|origin| self.keys.oldest(origin)).map_or(Duration::ZERO, |oldest| {
-                        Duration::from_millis(
-                            (oldest + self.settings.key_retention).0.saturating_sub(now.wall.0),
-                        )
-                    });
+                let oldest = origin.and_then(|origin| self.keys.oldest(origin));
+                let wait = oldest.map_or(Duration::ZERO, |until| until - now.mono);
                 let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
                 Answer::Refused(Refusal::KeysFull { retry_after })
             }
@@ -71,7 +67,8 @@ impl Engine {
                     && room
                     && results.iter().any(Result::is_ok)
                 {
-                    let record = self.keys.remember(origin, key, now.wall, results.clone());
+                    let record =
+                        self.keys.remember(origin, key, (now, self.settings.key_retention), results.clone());
                     out.batch.keys.push(record);
                 }
                 Answer::AcceptedMany(results)

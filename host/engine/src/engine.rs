@@ -373,7 +373,7 @@ impl Engine {
     /// Looks at a part of the slab for ended validities and limits: all of it within a minute, and in small appliances
     /// all of it every second. So a waiting message needs no timer of its own.
     fn sweep(&mut self, now: Now, out: &mut Output) {
-        if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention) {
+        if let Some(left) = self.keys.forget(now.mono) {
             out.batch.keys_done = Some(left);
         }
         self.resolving.forget(now.mono);

@@ -2,7 +2,7 @@
 
 use crate::KeyRecord;
 use hashbrown::HashTable;
-use model::{MessageId, PeerId, Refusal, SubmissionKey, Timestamp};
+use model::{MessageId, Moment, Now, PeerId, Refusal, SubmissionKey};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
@@ -53,7 +53,8 @@ impl Results {
 struct Record {
     origin: PeerId,
     digest: u64,
-    at: Timestamp,
+    /// When it is forgotten: a jump of the wall clock makes no key older.
+    until: Moment,
     octets: Box<[u8]>,
     results: Results,
 }
@@ -148,8 +149,8 @@ impl Keys {
         taken.saturating_add(cost(key.octets.len(), mixed)) <= limit
     }
 
-    /// When the oldest key of an origin was used.
-    pub(crate) fn oldest(&mut self, origin: PeerId) -> Option<Timestamp> {
+    /// When the oldest key of an origin is forgotten.
+    pub(crate) fn oldest(&mut self, origin: PeerId) -> Option<Moment> {
         let first = self.first();
         let share = self.shares.get_mut(&origin)?;
         // What was passed over once is not looked at again.
@@ -157,7 +158,7 @@ impl Keys {
         while let Some(record) = self.records.get(usize::try_from(serial - first).ok()?) {
             if record.origin == origin {
                 share.oldest = serial;
-                return Some(record.at);
+                return Some(record.until);
             }
             serial += 1;
         }
@@ -169,47 +170,49 @@ impl Keys {
         &mut self,
         origin: PeerId,
         key: SubmissionKey,
-        at: Timestamp,
+        (now, retention): (Now, Duration),
         results: Vec<Result<MessageId, Refusal>>,
     ) -> KeyRecord {
-        let record = KeyRecord { serial: self.next, origin, key, at, results };
-        self.insert(record.clone());
+        let record = KeyRecord { serial: self.next, origin, key, at: now.wall, results };
+        self.insert(record.clone(), now.mono + retention);
         record
     }
 
     /// Takes a record as it was found on disk; they come by growing serial number. Those that are too old are passed over.
-    pub(crate) fn recover(&mut self, record: KeyRecord, now: Timestamp, retention: Duration) {
+    pub(crate) fn recover(&mut self, record: KeyRecord, now: Now, retention: Duration) {
         // Places count on serial numbers without holes; a hole would be a damaged table, and its keys are forgotten.
         if record.serial != self.next {
             self.records.clear();
             self.index.clear();
             self.shares.clear();
         }
-        if self.records.is_empty() && record.at + retention <= now {
+        if self.records.is_empty() && record.at + retention <= now.wall {
             self.next = record.serial + 1;
             self.outdated = true;
             return;
         }
-        self.insert(record);
+        let until = now.moment_of(record.at + retention);
+        self.insert(record, until);
     }
 
-    fn insert(&mut self, record: KeyRecord) {
-        let KeyRecord { serial, origin, key, at, results } = record;
+    fn insert(&mut self, record: KeyRecord, until: Moment) {
+        let KeyRecord { serial, origin, key, results, .. } = record;
         let hash = self.hash(origin, &key.octets);
         self.index.insert_unique(hash, (hash, serial), |(hash, _)| *hash);
         let results = Results::of(results);
-        let record = Record { origin, digest: key.digest, at, octets: key.octets.as_slice().into(), results };
+        let record =
+            Record { origin, digest: key.digest, until, octets: key.octets.as_slice().into(), results };
         let share = self.shares.entry(origin).or_insert(Share { octets: 0, oldest: serial });
         share.octets += record.cost();
         self.records.push_back(record);
         self.next = serial + 1;
     }
 
-    /// Forgets what is older than `retention`; the smallest serial number that is left, if any went.
-    pub(crate) fn forget(&mut self, now: Timestamp, retention: Duration) -> Option<u64> {
+    /// Forgets what has been remembered long enough; the smallest serial number that is left, if any went.
+    pub(crate) fn forget(&mut self, now: Moment) -> Option<u64> {
         let mut any = std::mem::take(&mut self.outdated);
         while let Some(record) = self.records.front()
-            && record.at + retention <= now
+            && record.until <= now
         {
             let (serial, hash) = (self.first(), self.hash(record.origin, &record.octets));
             if let Ok(found) = self.index.find_entry(hash, |entry| *entry == (hash, serial)) {
@@ -231,6 +234,14 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Timestamp;
+
+    const RETENTION: Duration = Duration::from_secs(1);
+
+    /// Both clocks at the same number of milliseconds.
+    fn at(ms: u64) -> (Now, Duration) {
+        (Now { wall: Timestamp(ms), mono: Moment(ms) }, RETENTION)
+    }
 
     fn key(name: &[u8], digest: u64) -> SubmissionKey {
         SubmissionKey { octets: smallvec::SmallVec::from_slice(name), digest, required: true }
@@ -240,17 +251,16 @@ mod tests {
     fn a_key_is_its_origins_own_and_forgotten_in_time() {
         let mut keys = Keys::new(7);
         let answer = vec![Ok(MessageId(5)), Err(Refusal::QueueFull)];
-        let record = keys.remember(PeerId(1), key(b"a", 1), Timestamp(1000), answer.clone());
-        keys.remember(PeerId(1), key(b"b", 1), Timestamp(2000), Vec::new());
+        let record = keys.remember(PeerId(1), key(b"a", 1), at(1000), answer.clone());
+        keys.remember(PeerId(1), key(b"b", 1), at(2000), Vec::new());
         assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::Same(answer.clone()));
         assert_eq!(keys.find(PeerId(1), &key(b"a", 2)), Known::Other);
         assert_eq!(keys.find(PeerId(2), &key(b"a", 1)), Known::No);
-        let day = Duration::from_secs(1);
-        assert_eq!(keys.forget(Timestamp(1999), day), None);
-        assert_eq!(keys.forget(Timestamp(2000), day), Some(record.serial + 1));
+        assert_eq!(keys.forget(Moment(1999)), None);
+        assert_eq!(keys.forget(Moment(2000)), Some(record.serial + 1));
         assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::No);
         assert!(matches!(keys.find(PeerId(1), &key(b"b", 1)), Known::Same(_)));
-        assert_eq!(keys.forget(Timestamp(3000), day), Some(2));
+        assert_eq!(keys.forget(Moment(3000)), Some(2));
         assert!(keys.shares.is_empty());
         assert_eq!(keys.len(), 0);
     }
@@ -259,33 +269,28 @@ mod tests {
     fn keys_come_back_from_disk() {
         let mut keys = Keys::new(1);
         let answer = vec![Ok(MessageId(9))];
-        let first = keys.remember(PeerId(1), key(b"x", 3), Timestamp(1), answer.clone());
-        let second = keys.remember(PeerId(1), key(b"y", 3), Timestamp(1), answer.clone());
+        let first = keys.remember(PeerId(1), key(b"x", 3), at(1), answer.clone());
+        let second = keys.remember(PeerId(1), key(b"y", 3), at(1), answer.clone());
         let mut again = Keys::new(2);
-        let day = Duration::from_secs(1);
-        again.recover(first, Timestamp(2), day);
-        again.recover(second.clone(), Timestamp(2), day);
+        again.recover(first, at(2).0, RETENTION);
+        again.recover(second.clone(), at(2).0, RETENTION);
         assert_eq!(again.find(PeerId(1), &key(b"y", 3)), Known::Same(answer));
-        assert_eq!(
-            again.remember(PeerId(1), key(b"z", 0), Timestamp(2), Vec::new()).serial,
-            second.serial + 1
-        );
+        assert_eq!(again.remember(PeerId(1), key(b"z", 0), at(2), Vec::new()).serial, second.serial + 1);
     }
 
     #[test]
     fn keys_that_are_too_old_are_left_out_of_a_recovery() {
         let mut keys = Keys::new(1);
-        let old = keys.remember(PeerId(1), key(b"x", 3), Timestamp(1000), vec![Ok(MessageId(9))]);
-        let young = keys.remember(PeerId(1), key(b"y", 3), Timestamp(2000), vec![Ok(MessageId(10))]);
+        let old = keys.remember(PeerId(1), key(b"x", 3), at(1000), vec![Ok(MessageId(9))]);
+        let young = keys.remember(PeerId(1), key(b"y", 3), at(2000), vec![Ok(MessageId(10))]);
         let mut again = Keys::new(2);
-        let day = Duration::from_secs(1);
-        again.recover(old, Timestamp(2500), day);
+        again.recover(old, at(2500).0, RETENTION);
         assert_eq!(again.len(), 0);
-        again.recover(young, Timestamp(2500), day);
+        again.recover(young, at(2500).0, RETENTION);
         assert_eq!(again.len(), 1);
         assert_eq!(again.find(PeerId(1), &key(b"x", 3)), Known::No);
-        assert_eq!(again.forget(Timestamp(2500), day), Some(1), "its row goes as well");
-        assert_eq!(again.forget(Timestamp(2500), day), None);
+        assert_eq!(again.forget(Moment(2500)), Some(1), "its row goes as well");
+        assert_eq!(again.forget(Moment(2500)), None);
     }
 
     #[test]
@@ -295,7 +300,7 @@ mod tests {
         let mixed = vec![Ok(MessageId(20)), Err(Refusal::QueueFull), Ok(MessageId(21))];
         let answers = [ids(&[5]), ids(&[6, 7, 8]), ids(&[9, 11]), mixed, Vec::new()];
         for (name, answer) in (b'a'..).zip(&answers) {
-            keys.remember(PeerId(1), key(&[name], 1), Timestamp(1), answer.clone());
+            keys.remember(PeerId(1), key(&[name], 1), at(1), answer.clone());
         }
         for (name, answer) in (b'a'..).zip(answers) {
             assert_eq!(keys.find(PeerId(1), &key(&[name], 1)), Known::Same(answer));
@@ -306,19 +311,29 @@ mod tests {
     fn the_memory_of_one_origin_is_not_anothers() {
         let mut keys = Keys::new(1);
         let limit = 3 * cost(1, 0);
-        for (name, at) in (b'a'..).zip([10, 20, 30]) {
+        for (name, ms) in (b'a'..).zip([10, 20, 30]) {
             assert!(keys.room(PeerId(1), &key(&[name], 1), 1, limit));
-            keys.remember(PeerId(1), key(&[name], 1), Timestamp(at), vec![Ok(MessageId(at))]);
+            keys.remember(PeerId(1), key(&[name], 1), at(ms), vec![Ok(MessageId(ms))]);
         }
         assert!(!keys.room(PeerId(1), &key(b"d", 1), 1, limit));
         assert!(keys.room(PeerId(2), &key(b"d", 1), 1, limit));
-        keys.remember(PeerId(2), key(b"d", 1), Timestamp(40), vec![Ok(MessageId(40))]);
+        keys.remember(PeerId(2), key(b"d", 1), at(40), vec![Ok(MessageId(40))]);
         assert_eq!(
             (keys.oldest(PeerId(1)), keys.oldest(PeerId(2))),
-            (Some(Timestamp(10)), Some(Timestamp(40)))
+            (Some(Moment(1010)), Some(Moment(1040)))
         );
-        keys.forget(Timestamp(10), Duration::ZERO);
+        keys.forget(Moment(1010));
         assert!(keys.room(PeerId(1), &key(b"d", 1), 1, limit));
-        assert_eq!(keys.oldest(PeerId(1)), Some(Timestamp(20)));
+        assert_eq!(keys.oldest(PeerId(1)), Some(Moment(1020)));
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_clock_makes_no_key_older() {
+        let mut keys = Keys::new(1);
+        let jumped = Now { wall: Timestamp(1_000_000_000), mono: Moment(1000) };
+        keys.remember(PeerId(1), key(b"before", 1), at(1000), vec![Ok(MessageId(1))]);
+        keys.remember(PeerId(1), key(b"after", 1), (jumped, RETENTION), vec![Ok(MessageId(2))]);
+        assert_eq!(keys.forget(Moment(1999)), None);
+        assert_eq!(keys.forget(Moment(2000)), Some(2));
     }
 }

@@ -104,7 +104,7 @@ impl Engine {
     pub fn recover_remembered(&mut self, now: Now, found: Remembered) {
         match found {
             Remembered::Group(peer, group) => self.recover_group(peer, group),
-            Remembered::Key(record) => self.keys.recover(record, now.wall, self.settings.key_retention),
+            Remembered::Key(record) => self.keys.recover(record, now, self.settings.key_retention),
             Remembered::Stopped(consent) => {
                 self.consents.set(consent, true);
             }

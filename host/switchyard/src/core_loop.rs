@@ -30,22 +30,36 @@ enum Input {
 
 /// The clocks, as the engine is given them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock(Instant);
+pub(crate) struct Clock {
+    started: Instant,
+    /// The wall clock then.
+    started_at: Timestamp,
+}
 
 impl Clock {
     pub(crate) fn new() -> Self {
         // An hour of room below, so that moments before the start can be told.
-        Self(Instant::now())
+        Self { started: Instant::now(), started_at: wall() }
     }
 
     pub(crate) fn now(self) -> Now {
-        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.0.elapsed())) }
+        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
+    }
+
+    /// The time by which ages are counted of what is deleted at an age: the wall clock, but never further on than the time
+    /// that has passed since the start. So a jump of the wall clock, forward or back, makes nothing older.
+    pub(crate) fn for_ages(self) -> Timestamp {
+        without_jumps(self.started_at, self.started.elapsed(), wall())
     }
 
     /// Microseconds since the start, and one.
     fn micros(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
     }
+}
+
+fn without_jumps(started_at: Timestamp, elapsed: Duration, wall: Timestamp) -> Timestamp {
+    wall.min(started_at + elapsed)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -447,6 +461,14 @@ pub(crate) mod tests {
         })
         .unwrap();
         core
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_clock_makes_nothing_older() {
+        let (start, hour) = (Timestamp(1_795_000_000_000), Duration::from_secs(3600));
+        assert_eq!(without_jumps(start, hour, start + hour), start + hour);
+        assert_eq!(without_jumps(start, hour, start + hour * 1000), start + hour, "forward");
+        assert_eq!(without_jumps(start, hour, Timestamp(5)), Timestamp(5), "back");
     }
 
     #[test]

@@ -700,7 +700,7 @@ impl Housekeeper {
             return;
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
-        let before = Timestamp(wall().0.saturating_sub(keep));
+        let before = Timestamp(self.core.clock.for_ages().0.saturating_sub(keep));
         // In steps, so that no commit of the core waits long for ours.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {
