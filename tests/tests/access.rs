@@ -219,13 +219,6 @@ fn who_tries_too_often_waits_and_keeps_nobody_else_out() -> Result<()> {
     ensure!((1..=301).contains(&wait), "{wait}");
     assert_eq!(login("bob", "correct horse")?.status, 200);
 
-    // All of them come from one address.
-    let mut refused = 0;
-    for turn in 0..30 {
-        refused += usize::from(login(&format!("user-{turn}"), "wrong horse")?.status == 429);
-    }
-    ensure!(refused > 0, "an address may try names without end");
-    assert_eq!(login("bob", "correct horse")?.status, 429);
     assert_eq!(house.ask("GET", "/v1/whoami", None)?.status, 200, "a token is no attempt");
     // What was not looked at is not written down each time: the log is not for whoever knocks to fill.
     let knocks = audit(&house, "&what=/v1/sessions")?;

@@ -1,4 +1,3 @@
-use crate::attempts::Attempts;
 use crate::audit::{AUDIT, Audit};
 use crate::people::{People, TokenRecord, UserRecord, token_shown};
 use crate::secret;
@@ -13,7 +12,6 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snapshot::{Snapshot, SnapshotError};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +36,6 @@ pub struct Access {
     /// Held while a change is made and written.
     changing: Mutex<()>,
     sessions: Sessions,
-    attempts: Attempts,
     audit: Audit,
 }
 
@@ -80,7 +77,6 @@ impl Access {
             people: RwLock::new(Arc::new(people)),
             changing: Mutex::default(),
             sessions: Sessions::default(),
-            attempts: Attempts::default(),
         })
     }
 
@@ -327,19 +323,6 @@ impl Access {
     /// Ends a session; says whether there was one.
     pub fn close_session(&self, word: &str) -> bool {
         self.sessions.close(word)
-    }
-
-    /// Counts an attempt to log in: by a name, or without one by a token. To be asked before the password is looked at.
-    ///
-    /// # Errors
-    /// It is one too many: how long to wait.
-    pub fn attempt(&self, name: Option<&str>, from: Option<IpAddr>, now: Now) -> Result<(), Duration> {
-        self.attempts.begin(name, from, now)
-    }
-
-    /// The attempt has succeeded, and does not count.
-    pub fn succeeded(&self, name: Option<&str>, from: Option<IpAddr>) {
-        self.attempts.succeeded(name, from);
     }
 
     /// Adds a line to the audit log; it is durable when this returns. Gives back its serial.

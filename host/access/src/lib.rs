@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod attempts;
 mod audit;
 mod caller;
 mod error;

@@ -1,6 +1,8 @@
 //! The machine below, where it is the appliance image: its system, updates, resets.
 
 mod operator;
+#[cfg(test)]
+mod update_script;
 
 pub use operator::Operator;
 

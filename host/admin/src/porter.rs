@@ -4,9 +4,9 @@ use crate::problem::{Kind, Problem, Reason};
 use crate::token::Token;
 use access::{Access, Caller, Opened, Right, Who};
 use axum::http::{HeaderMap, header};
-use doors::{PasswordError, Verifier};
+use doors::{Entrance, LoginLimiter, PasswordError, Verifier};
 use model::{Moment, Now, Timestamp};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +28,7 @@ pub struct Porter {
     access: Arc<Access>,
     token: Token,
     verifier: Verifier,
+    limiter: Arc<LoginLimiter>,
     hashing: Arc<Semaphore>,
     /// The hash of a password that nobody has: who names a user that is not there waits as long as for one that is.
     nobody: String,
@@ -67,13 +68,18 @@ impl Porter {
     ///
     /// # Errors
     /// When the system has no randomness to give.
-    pub fn new(access: Arc<Access>, token: Token) -> Result<Arc<Self>, PasswordError> {
+    pub fn new(
+        access: Arc<Access>,
+        token: Token,
+        limiter: Arc<LoginLimiter>,
+    ) -> Result<Arc<Self>, PasswordError> {
         let mut octets = [0; 32];
         getrandom::fill(&mut octets).map_err(PasswordError::Random)?;
         Ok(Arc::new(Self {
             access,
             token,
             verifier: Verifier::new(AT_ONCE).map_err(PasswordError::Random)?,
+            limiter,
             hashing: Arc::new(Semaphore::new(AT_ONCE)),
             nobody: doors::hash_password(&octets)?,
             secure: AtomicBool::new(false),
@@ -148,15 +154,18 @@ impl Porter {
         password: &str,
         from: Option<IpAddr>,
     ) -> Result<(Caller, Opened), Problem> {
-        self.attempt(Some(name), from)?;
         let known = self.access.password_hash(name);
         let hash = known.as_ref().map_or(self.nobody.as_str(), |(hash, _)| hash.as_str());
         let is_short = password.len() <= LONGEST;
-        let right = is_short && self.verifier.verify(hash, password.as_bytes(), Instant::now()).await;
+        let check = async {
+            is_short
+                && self.verifier.verify(hash, password.as_bytes(), Instant::now()).await
+                && known.is_some()
+        };
+        let right = self.limited(name, from, check).await?;
         if let (true, Some((_, version))) = (right, known) {
             let opened = self.access.open_session(&Who::User(name.into()), Some(version), self.now())?;
             if let Some(opened) = opened {
-                self.access.succeeded(Some(name), from);
                 return Ok(opened);
             }
         }
@@ -164,22 +173,22 @@ impl Porter {
     }
 
     /// Opens a session by a token.
-    pub(crate) fn log_in_by_token(
+    pub(crate) async fn log_in_by_token(
         &self,
         word: &str,
         from: Option<IpAddr>,
     ) -> Result<(Caller, Opened), Problem> {
-        self.attempt(None, from)?;
         let now = self.now();
         let who = if self.token.is(word) {
             Some(Who::House)
         } else {
             self.access.bearer(word, now).map(|(who, _)| who)
         };
-        if let Some(who) = who
+        // Tokens count together, whatever they are: no user has an empty name.
+        let right = self.limited("", from, async { who.is_some() }).await?;
+        if let (true, Some(who)) = (right, who)
             && let Some(opened) = self.access.open_session(&who, None, now)?
         {
-            self.access.succeeded(None, from);
             return Ok(opened);
         }
         Err(Problem::new(
@@ -188,11 +197,17 @@ impl Porter {
         ))
     }
 
-    fn attempt(&self, name: Option<&str>, from: Option<IpAddr>) -> Result<(), Problem> {
-        self.access.attempt(name, from, self.now()).map_err(|wait| {
-            let seconds = wait.as_secs() + 1;
+    async fn limited(
+        &self,
+        name: &str,
+        from: Option<IpAddr>,
+        check: impl Future<Output = bool>,
+    ) -> Result<bool, Problem> {
+        let from = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        self.limiter.check(Entrance::Admin, name.as_bytes(), from, check).await.map_err(|shut| {
+            let seconds = shut.wait.as_secs() + 1;
             let detail = format!("too many attempts to log in; try again in {seconds} seconds");
-            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            let wait = u64::try_from(shut.wait.as_millis()).unwrap_or(u64::MAX);
             let reason = Reason { retry_after_ms: Some(wait), ..Reason::of("too-many-attempts") };
             Problem::new(Kind::TooOften, detail).because(reason)
         })
@@ -205,14 +220,12 @@ impl Porter {
         password: &str,
         from: Option<IpAddr>,
     ) -> Result<bool, Problem> {
-        self.attempt(Some(name), from)?;
         let Some((hash, _)) = self.access.password_hash(name) else { return Ok(false) };
-        let right = password.len() <= LONGEST
-            && self.verifier.verify(&hash, password.as_bytes(), Instant::now()).await;
-        if right {
-            self.access.succeeded(Some(name), from);
-        }
-        Ok(right)
+        let check = async {
+            password.len() <= LONGEST
+                && self.verifier.verify(&hash, password.as_bytes(), Instant::now()).await
+        };
+        self.limited(name, from, check).await
     }
 
     /// The hash of a new password, if it is good enough. `field`: where it stands in the request.
@@ -293,7 +306,7 @@ mod tests {
         let token = Token::load_or_make(&folder.path().join("token")).unwrap();
         let word = std::fs::read_to_string(folder.path().join("token")).unwrap().trim().to_owned();
         let access = Arc::new(Access::open(&folder.path().join("access.redb")).unwrap());
-        let porter = Porter::new(access, token).unwrap();
+        let porter = Porter::new(access, token, Arc::default()).unwrap();
         (folder, porter, word)
     }
 
@@ -304,7 +317,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_reads_with_its_cookie_and_changes_with_its_csrf_word() {
         let (_folder, porter, word) = porter();
-        let (caller, opened) = porter.log_in_by_token(&word, None).unwrap();
+        let (caller, opened) = porter.log_in_by_token(&word, None).await.unwrap();
         assert_eq!(caller, Caller::house());
         let cookie = format!("switchyard-session={}", opened.secret);
         let plain = headers(&[("cookie", &cookie)]);

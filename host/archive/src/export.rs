@@ -6,7 +6,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 /// How an export is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Comma separated values (RFC 4180) with a line of names; lines end with CR LF.
+    /// Comma separated values (RFC 4180) with a line of names; lines end with CR LF. A cell that a spreadsheet would run as a
+    /// formula begins with an apostrophe.
     Csv,
     /// One JSON object a line.
     JsonLines,
@@ -88,7 +89,7 @@ impl Export {
             writer.write_record(self.names())?;
         }
         for record in records {
-            writer.write_record(self.fields(record))?;
+            writer.write_record(self.fields(record).into_iter().map(harmless))?;
         }
         writer.into_inner().map_err(csv::IntoInnerError::into_error)
     }
@@ -137,5 +138,30 @@ impl Export {
         fields.push(price.and_then(|price| price.account.clone()).unwrap_or_default());
         fields.push(price.map(|price| price.state.name().to_owned()).unwrap_or_default());
         fields
+    }
+}
+
+/// A cell that a spreadsheet would run as a formula gets an apostrophe in front, which makes it a text. A number with a
+/// sign, such as a price or an international address, stays as it is.
+fn harmless(cell: String) -> String {
+    let is_number = || {
+        let digits = cell.strip_prefix(['+', '-']).unwrap_or(&cell);
+        !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.')
+    };
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number() { format!("'{cell}") } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_a_spreadsheet_would_run_become_texts() {
+        for bad in ["=1+1", "+1+cmd|'/C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "+", "-"] {
+            assert_eq!(harmless(bad.to_owned()), format!("'{bad}"));
+        }
+        for good in ["", "+4917012345678", "-12", "-0.5", "shop", "a=b", "2026-11-23T18:00:00Z"] {
+            assert_eq!(harmless(good.to_owned()), good);
+        }
     }
 }

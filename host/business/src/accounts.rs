@@ -3,12 +3,12 @@ use crate::problem::{Kind, Problem};
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use doors::{AccountRate, AccountRates, Guard, Verifier};
+use doors::{AccountRate, AccountRates, Entrance, LoginLimiter, Verifier};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// One account and what its calls share.
 #[derive(Debug)]
@@ -70,11 +70,11 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     Some((name, pair.get(colon + 1..)?.to_vec()))
 }
 
-/// Who calls. An unknown name and a wrong password get the same answer, and take the same time.
+/// Who calls. An unknown name, a wrong password and a wrong network get the same answer, and take the same time.
 pub(crate) async fn authenticate(
     accounts: &Accounts,
     verifier: &Verifier,
-    guard: &Guard,
+    limiter: &LoginLimiter,
     headers: &HeaderMap,
     remote: IpAddr,
 ) -> Result<Arc<Account>, Problem> {
@@ -82,32 +82,26 @@ pub(crate) async fn authenticate(
     let Some((name, password)) = credentials(headers) else {
         return refused("send the account's name and password (HTTP Basic)");
     };
-    let now = Instant::now();
     let account = accounts.find(&name);
-    let hash = account.as_ref().map(|account| account.options.password_hash.clone());
-    let known = hash.as_ref().is_some_and(|hash| verifier.is_known(hash, &password, now));
-    if !known && guard.is_shut(remote, now) {
-        // Slows a guesser down, who mostly waits for the answer before the next try.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        return refused("too many wrong passwords from this address; wait a minute");
-    }
-    let right = match (hash, accounts.any_hash()) {
-        (Some(hash), _) => verifier.verify(&hash, &password, now).await,
-        (None, Some(other)) => {
-            let _ = verifier.verify(&other, &password, now).await;
-            false
+    let is_near = account.as_ref().is_some_and(|account| {
+        let networks = &account.options.networks;
+        networks.is_empty() || networks.iter().any(|network| network.contains(remote))
+    });
+    let check = async {
+        match &account {
+            Some(account) if is_near => {
+                verifier.verify(&account.options.password_hash, &password, Instant::now()).await
+            }
+            account => {
+                let own = account.as_ref().map(|account| account.options.password_hash.clone());
+                verifier.refuse(own.or_else(|| accounts.any_hash()).as_deref(), &password).await
+            }
         }
-        (None, None) => false,
     };
-    let (Some(account), true) = (account, right) else {
-        if guard.wrong_bind(remote, now) {
-            tracing::warn!(address = %remote, "too many wrong passwords: refused unseen for a minute");
-        }
-        return refused("unknown account or wrong password");
-    };
-    let networks = &account.options.networks;
-    if !networks.is_empty() && !networks.iter().any(|network| network.contains(remote)) {
-        return Err(Problem::new(Kind::Forbidden, "the account may not call from this address"));
+    let right = limiter.check(Entrance::Business, name.as_bytes(), remote, check).await;
+    match (right, account) {
+        (Ok(true), Some(account)) => Ok(account),
+        (Err(shut), _) => refused(&shut.to_string()),
+        _ => refused("unknown account, wrong password, or not allowed from this address"),
     }
-    Ok(account)
 }

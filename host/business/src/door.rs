@@ -7,7 +7,7 @@ use crate::push::{self, PushError, Pusher};
 use crate::state::AccountState;
 use crate::submission;
 use axum::Router;
-use doors::{Core, Desk, Guard, Hub, Routing, Verifier};
+use doors::{Core, Desk, Hub, LoginLimiter, Routing, Verifier};
 use engine::{Answer, Event};
 use model::{Message, MessageId, Refusal, SubmissionKey, Timestamp};
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) options: BusinessOptions,
     pub(crate) accounts: Accounts,
     pub(crate) verifier: Verifier,
-    pub(crate) guard: Guard,
+    pub(crate) limiter: Arc<LoginLimiter>,
     core: Arc<dyn Core>,
     routing: Arc<dyn Routing>,
     hub: Arc<Hub>,
@@ -68,6 +68,7 @@ impl Business {
     /// When the HTTP client cannot be set up, or the system has no randomness to give.
     pub fn new(
         options: BusinessOptions,
+        limiter: Arc<LoginLimiter>,
         core: Arc<dyn Core>,
         routing: Arc<dyn Routing>,
         hub: Arc<Hub>,
@@ -75,7 +76,7 @@ impl Business {
         let shared = Shared {
             accounts: Accounts::default(),
             verifier: Verifier::new(options.verifications).map_err(PushError::Random)?,
-            guard: Guard::new(options.wrong_passwords),
+            limiter,
             desk: Desk::open(&hub),
             inbox: Arc::default(),
             core,

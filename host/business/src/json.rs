@@ -46,9 +46,9 @@ async fn identify(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let (accounts, verifier, guard) = (&shared.accounts, &shared.verifier, &shared.guard);
+    let (accounts, verifier, limiter) = (&shared.accounts, &shared.verifier, &shared.limiter);
     let remote = remote.ip().to_canonical();
-    let account = authenticate(accounts, verifier, guard, request.headers(), remote).await?;
+    let account = authenticate(accounts, verifier, limiter, request.headers(), remote).await?;
     if let Some(place) = request.extensions().get::<Arc<Place>>() {
         place.identify();
     }

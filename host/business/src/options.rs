@@ -10,20 +10,13 @@ pub struct BusinessOptions {
     pub request_limit: usize,
     /// How long a call waits for the engine before it is told to repeat itself.
     pub patience: Duration,
-    /// Wrong passwords from one address in a minute after which it is refused unseen for a minute.
-    pub wrong_passwords: u32,
     /// Password verifications that may run at a time.
     pub verifications: usize,
 }
 
 impl Default for BusinessOptions {
     fn default() -> Self {
-        Self {
-            request_limit: 4 << 20,
-            patience: Duration::from_secs(30),
-            wrong_passwords: 10,
-            verifications: 1,
-        }
+        Self { request_limit: 4 << 20, patience: Duration::from_secs(30), verifications: 1 }
     }
 }
 

@@ -32,10 +32,8 @@ pub(crate) enum Kind {
     NoMethod = -32_601,
     /// The parameters are not those of the method.
     Parameters = -32_602,
-    /// Login and password do not match.
+    /// Account and password do not go together, or not from this address.
     Unauthorised = 1,
-    /// Not from this address.
-    Forbidden = 2,
     /// Something in the request cannot be; `errors` says what.
     Invalid = 3,
     /// No such message of this account's.
@@ -62,7 +60,6 @@ impl Kind {
             Self::Malformed | Self::Parameters => StatusCode::BAD_REQUEST,
             Self::NoMethod | Self::NotFound => StatusCode::NOT_FOUND,
             Self::Unauthorised => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Invalid | Self::Rejected => StatusCode::UNPROCESSABLE_ENTITY,
             Self::KeyReused | Self::WrongState => StatusCode::CONFLICT,
             Self::Throttled => StatusCode::TOO_MANY_REQUESTS,
@@ -79,7 +76,6 @@ impl Kind {
             Self::NoMethod => "no-such-method",
             Self::Parameters => "wrong-parameters",
             Self::Unauthorised => "unauthorised",
-            Self::Forbidden => "forbidden",
             Self::Invalid => "invalid",
             Self::NotFound => "not-found",
             Self::KeyReused => "key-reused",

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// One or several.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -66,4 +66,16 @@ pub(crate) struct SgipItem {
     pub(crate) priority: Option<u8>,
     pub(crate) report_flag: Option<u8>,
     pub(crate) link_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_the_addressees_is_said_without_names_of_ours() {
+        let error = serde_json::from_str::<Item>(r#"{"to": 5, "text": "a"}"#).unwrap_err().to_string();
+        assert!(error.contains("expected a text or a list of texts"), "{error}");
+        assert!(!error.contains("OneOrMany"), "{error}");
+    }
 }

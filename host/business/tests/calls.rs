@@ -114,7 +114,9 @@ async fn house(change: impl FnOnce(&mut AccountOptions)) -> House {
     });
     let (gateway, sent) = hub.add();
     core.run(vec![Event::LinkUp { link: gateway, peer: GATEWAY, window: 1000 }]);
-    let business = Business::new(BusinessOptions::default(), core.clone(), Arc::new(ToGateway), hub).unwrap();
+    let business =
+        Business::new(BusinessOptions::default(), Arc::default(), core.clone(), Arc::new(ToGateway), hub)
+            .unwrap();
     let hash = doors::hash_password(b"secret").unwrap();
     let mut account = AccountOptions::new("shop", SHOP, &hash);
     account.source.default = Some(model::Address::new(0, 1, b"10655"));

@@ -1,6 +1,6 @@
 //! What every door of the house needs, whatever protocol it speaks: the way into the core ([`Core`]), the way back
 //! ([`Hub`], or [`Desk`] for those that only ask), what wakes those who watch number pools ([`PoolFeed`]), the question where a message goes ([`Routing`]), the way from a text to its
-//! octets ([`text`]), and the rules that all of them hold to: passwords ([`Verifier`], [`Guard`]), connections ([`Acceptor`]), addresses ([`Network`],
+//! octets ([`text`]), and the rules that all of them hold to: passwords ([`Verifier`], [`LoginLimiter`]), connections ([`Acceptor`]), addresses ([`Network`],
 //! [`SourceRules`]), rates ([`Bucket`]).
 //!
 //! A door is anything through which messages come and go: an SMPP or SGIP link, a business system's HTTP call, a push to
@@ -12,9 +12,9 @@ mod address_group;
 mod certificates;
 mod descriptors;
 mod desk;
-mod guard;
 mod http;
 mod hub;
+mod login_limiter;
 mod password;
 mod pool_feed;
 mod ports;
@@ -29,9 +29,9 @@ pub use address_group::AddressGroup;
 pub use certificates::{ServerTls, TlsFileError, authorities, certificates, private_key, provider};
 pub use descriptors::{descriptor_share, raise_descriptor_limit};
 pub use desk::{Desk, NoAnswer};
-pub use guard::Guard;
 pub use http::{Callers, HttpLimits, HttpListener};
 pub use hub::{Deliveries, Delivery, Hub, take_leave};
+pub use login_limiter::{Entrance, LoginLimiter, LoginLimits, TooManyWrong};
 pub use password::{PasswordError, Verifier, check_password_hash, hash_password};
 pub use pool_feed::{PoolFeed, PoolNews};
 pub use ports::{Core, Routing};

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A password cannot be hashed, or a hash cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -92,16 +92,7 @@ impl Verifier {
         if self.is_known(hash, password, now) {
             return true;
         }
-        let (text, octets) = (hash.to_owned(), password.to_vec());
-        let right = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            match PasswordHash::new(&text) {
-                Ok(parsed) => Argon2::default().verify_password(&octets, &parsed).is_ok(),
-                Err(_) => false,
-            }
-        })
-        .await
-        .unwrap_or(false);
+        let right = Self::compute(permit, hash, password).await;
         if right {
             let mark = self.mark(hash, password);
             let mut known = self.known.lock();
@@ -114,6 +105,30 @@ impl Verifier {
             known.insert(mark, now + Self::REMEMBERED);
         }
         right
+    }
+
+    /// Takes as long as a wrong password does, and says that it is wrong: for an account that does not exist, with any
+    /// other's hash, and for one that is not allowed for another reason.
+    pub async fn refuse(&self, hash: Option<&str>, password: &[u8]) -> bool {
+        if let Some(hash) = hash
+            && let Ok(permit) = self.running.clone().acquire_owned().await
+        {
+            let _ = Self::compute(permit, hash, password).await;
+        }
+        false
+    }
+
+    async fn compute(permit: OwnedSemaphorePermit, hash: &str, password: &[u8]) -> bool {
+        let (text, octets) = (hash.to_owned(), password.to_vec());
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            match PasswordHash::new(&text) {
+                Ok(parsed) => Argon2::default().verify_password(&octets, &parsed).is_ok(),
+                Err(_) => false,
+            }
+        })
+        .await
+        .unwrap_or(false)
     }
 }
 
@@ -142,6 +157,7 @@ mod tests {
         assert!(verifier.verify(&hash, b"twelve-chars", now).await);
         assert!(verifier.is_known(&hash, b"twelve-chars", now));
         assert!(!verifier.is_known(&hash, b"twelve-chars", now + Verifier::REMEMBERED));
+        assert!(!verifier.refuse(Some(&hash), b"twelve-chars").await && !verifier.refuse(None, b"x").await);
         assert!(!verifier.verify("no hash at all", b"x", now).await);
     }
 }

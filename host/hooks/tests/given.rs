@@ -387,6 +387,7 @@ impl Values for SlowDisk {
         self.0.get(plugin, key)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the time that the disk takes")]
     fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), capabilities::Error> {
         std::thread::sleep(std::time::Duration::from_millis(130));
         self.0.set(plugin, key, value, quota)

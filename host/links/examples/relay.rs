@@ -175,7 +175,8 @@ async fn run(seconds: usize, window: usize, count: usize) {
         pushes: AtomicU64::new(0),
     });
     let by = Arc::new(DecidedBy { plugin: "constant".into(), version: "1".into() });
-    let links = Links::new(LinksOptions::default(), core.clone(), Arc::new(Constant(by))).unwrap();
+    let links =
+        Links::new(LinksOptions::default(), Arc::default(), core.clone(), Arc::new(Constant(by))).unwrap();
     let _ = core.hub.set(links.hub());
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = upstream.local_addr().unwrap().to_string();

@@ -8,7 +8,7 @@ use crate::state::Records;
 use crate::{
     AccountOptions, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions, clock,
 };
-use doors::{Core, Guard, Hub, Routing, Verifier};
+use doors::{Core, Hub, LoginLimiter, Routing, Verifier};
 use model::PeerId;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -57,6 +57,7 @@ impl Links {
     /// When the system has no randomness to give.
     pub fn new(
         options: LinksOptions,
+        limiter: Arc<LoginLimiter>,
         core: Arc<dyn Core>,
         routing: Arc<dyn Routing>,
     ) -> Result<Self, getrandom::Error> {
@@ -68,7 +69,7 @@ impl Links {
             accounts: Accounts::default(),
             logins: sgip::listen::Logins::default(),
             records: Records::default(),
-            guard: Arc::new(Guard::new(options.wrong_binds)),
+            limiter,
             verifier: Verifier::new(options.verifications)?,
             doors: Doors::default(),
             connections: Arc::default(),

@@ -33,8 +33,6 @@ pub struct LinksOptions {
     pub leave_timeout: Duration,
     /// Password verifications that may run at a time; each takes a thread and some megabytes for some milliseconds.
     pub verifications: usize,
-    /// Wrong binds from one address in a minute after which binds from it are refused unseen for a minute.
-    pub wrong_binds: u32,
 }
 
 impl Default for LinksOptions {
@@ -45,7 +43,6 @@ impl Default for LinksOptions {
             output_limit: 1 << 20,
             leave_timeout: Duration::from_secs(5),
             verifications: 1,
-            wrong_binds: 10,
         }
     }
 }

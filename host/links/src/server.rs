@@ -7,14 +7,13 @@ use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
 use crate::{ListenerOptions, TlsError, clock, tls};
-use doors::Place;
+use doors::{Entrance, Place};
 use model::PeerId;
 use smpp::{Bind, Options, Session, Status, Version};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -174,7 +173,8 @@ impl Doorman {
         })
     }
 
-    /// Whether an ESME may bind. An unknown system_id and a wrong password get the same answer, and take the same time.
+    /// Whether an ESME may bind. An unknown system_id, a wrong password and a wrong network get the same answer, and take the
+    /// same time.
     async fn judge_bind(
         &self,
         bind: Bind,
@@ -185,24 +185,6 @@ impl Doorman {
         let now = clock::now();
         let account = shared.accounts.find(&bind.system_id);
         let hash = account.as_ref().map(|account| account.options().password_hash.clone());
-        let known = hash.as_ref().is_some_and(|hash| shared.verifier.is_known(hash, &bind.password, now));
-        if !known && shared.guard.is_shut(remote.ip(), now) {
-            shared.doors.binds_refused.fetch_add(1, Relaxed);
-            // Slows a guesser down as well, who mostly waits for the answer before the next try.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            return Judgement::Refuse {
-                status: Status::RBINDFAIL,
-                why: "too many wrong binds from its address",
-            };
-        }
-        let right = match (&hash, shared.accounts.any_hash()) {
-            (Some(hash), _) => shared.verifier.verify(hash, &bind.password, now).await,
-            (None, Some(other)) => {
-                let _ = shared.verifier.verify(&other, &bind.password, now).await;
-                false
-            }
-            (None, None) => false,
-        };
         let refuse = |status: Status, why: &'static str| {
             shared.doors.binds_refused.fetch_add(1, Relaxed);
             if shared.lines.allow(clock::now()) {
@@ -218,16 +200,33 @@ impl Doorman {
             }
             Judgement::Refuse { status, why }
         };
-        let (Some(account), true) = (account, right) else {
-            if shared.guard.wrong_bind(remote.ip(), clock::now()) {
-                tracing::warn!(address = %remote.ip(), "too many wrong binds: refused unseen for a minute");
+        let is_near = account.as_ref().is_some_and(|account| {
+            let networks = &account.options().networks;
+            networks.is_empty() || networks.iter().any(|network| network.contains(remote.ip()))
+        });
+        let check = async {
+            match &hash {
+                Some(hash) if is_near => shared.verifier.verify(hash, &bind.password, now).await,
+                hash => {
+                    let any = hash.clone().or_else(|| shared.accounts.any_hash());
+                    shared.verifier.refuse(any.as_deref(), &bind.password).await
+                }
             }
+        };
+        let account = match shared.limiter.check(Entrance::Smpp, &bind.system_id, remote.ip(), check).await {
+            Ok(true) => account,
+            Ok(false) if account.is_some() && !is_near => {
+                return refuse(Status::RINVPASWD, "the account may not bind from this address");
+            }
+            Ok(false) => None,
+            Err(_) => {
+                return refuse(Status::RBINDFAIL, "too many wrong binds of this account from its address");
+            }
+        };
+        let Some(account) = account else {
             return refuse(Status::RINVPASWD, "unknown system_id or wrong password");
         };
         let options = account.options();
-        if !options.networks.is_empty() && !options.networks.iter().any(|net| net.contains(remote.ip())) {
-            return refuse(Status::RBINDFAIL, "the account may not bind from this address");
-        }
         if shared.full.load(Relaxed) {
             return refuse(Status::RBINDFAIL, "nobody new is let in while the appliance drains");
         }

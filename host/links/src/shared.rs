@@ -2,7 +2,7 @@ use crate::LinksOptions;
 use crate::accounts::Accounts;
 use crate::lines::Lines;
 use crate::state::Records;
-use doors::{ConnectionCounts, Core, Guard, Hub, Routing, Verifier};
+use doors::{ConnectionCounts, Core, Hub, LoginLimiter, Routing, Verifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     /// SGIP's logins.
     pub(crate) logins: crate::sgip::listen::Logins,
     pub(crate) records: Records,
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) limiter: Arc<LoginLimiter>,
     pub(crate) verifier: Verifier,
     pub(crate) doors: Doors,
     /// Counts of all listeners' connections.

@@ -210,20 +210,24 @@ async fn check_143_idle_connections_are_limited_by_address_and_in_total() {
 }
 
 #[tokio::test]
-async fn check_144_too_many_wrong_binds_shut_the_door_but_not_to_those_known() {
-    let house = house_with(LinksOptions { wrong_binds: 3, ..LinksOptions::default() }).await;
+async fn check_144_too_many_wrong_binds_shut_an_account_out_and_no_other() {
+    let house = house().await;
     house.links.set_account(account()).unwrap();
+    let mut other = account();
+    (other.name, other.system_id) = ("other".to_owned(), Bytes::from_static(b"other"));
+    house.links.set_account(other).unwrap();
     let address = house.links.listen(listener()).await.unwrap();
-    Raw::bound(address, Transmitter).await;
     let guess =
         |number: u32| smpp::Bind { password: Bytes::from(format!("guess{number}")), ..bind(Transmitter) };
-    for number in 0..3 {
+    for number in 0..10 {
         let mut raw = Raw::connect(address).await;
         assert_eq!(raw.bind(guess(number)).await.0.status, Status::RINVPASWD);
     }
     let mut raw = Raw::connect(address).await;
-    assert_eq!(raw.bind(guess(3)).await.0.status, Status::RBINDFAIL);
-    Raw::bound(address, Transmitter).await;
+    assert_eq!(raw.bind(guess(10)).await.0.status, Status::RBINDFAIL);
+    let mut raw = Raw::connect(address).await;
+    let right = smpp::Bind { system_id: Bytes::from_static(b"other"), ..bind(Transmitter) };
+    assert_eq!(raw.bind(right).await.0.status, Status::ROK);
 }
 
 /// An authority and a certificate of its making for localhost, as files.

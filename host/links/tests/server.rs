@@ -82,7 +82,7 @@ async fn check_034_modes_networks_and_the_session_limit() {
     options.sessions = 9;
     house.links.set_account(options).unwrap();
     let mut third = Raw::connect(address).await;
-    assert_eq!(third.bind(bind(Transmitter)).await.0.status, Status::RBINDFAIL);
+    assert_eq!(third.bind(bind(Transmitter)).await.0.status, Status::RINVPASWD, "as a wrong password");
     assert_eq!(first.ask(&support::enquire()).await.0.status, Status::ROK);
 }
 

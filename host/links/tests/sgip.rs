@@ -284,6 +284,8 @@ async fn check_08_logins_are_refused_in_the_protocols_terms() {
         (LoginType::SP, "sp", "wrong", 1),
         (LoginType::SP, "nobody", password(), 1),
         (LoginType::GATEWAY, "sp", password(), 4),
+        (LoginType::GATEWAY, "sp", "wrong", 1),
+        (LoginType::SP, "smg", "wrong", 1),
         (LoginType::FORWARD, "sp", password(), 4),
     ] {
         let mut far = Far::connect(address, login_type, name, word).await;

@@ -3,7 +3,7 @@
 use crate::accounts::Account;
 use crate::dialogue::{Dialogue, Login};
 use crate::door::{Shared, now};
-use doors::{Deliveries, Delivery, Place};
+use doors::{Deliveries, Delivery, Entrance, Place};
 use model::LinkId;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -211,35 +211,32 @@ impl Connection {
         }
     }
 
-    /// Whose name and password these are. A name that nobody has takes as long as a wrong password.
+    /// Whose name and password these are. A name that nobody has and a wrong network take as long as a
+    /// wrong password.
     async fn judge(&self, login: &Login) -> Option<Arc<Account>> {
         let shared = &self.shared;
         let address = self.remote.ip();
         let account = shared.accounts.find(&login.name);
         let hash = account.as_ref().map(|account| account.options.password_hash.as_str());
-        let known = hash.is_some_and(|hash| shared.verifier.is_known(hash, &login.password, now()));
-        if !known && shared.guard.is_shut(address, now()) {
-            shared.counts.wrong_passwords.fetch_add(1, Relaxed);
-            // Slows a guesser down as well, who mostly waits for the answer before the next try.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            return None;
-        }
-        let right = match hash.or_else(|| shared.accounts.any_hash()) {
-            Some(any) => shared.verifier.verify(any, &login.password, now()).await && hash.is_some(),
-            None => return None,
-        };
-        let allowed = |account: &Arc<Account>| {
+        let is_near = account.as_ref().is_some_and(|account| {
             let networks = &account.options.networks;
             networks.is_empty() || networks.iter().any(|network| network.contains(address))
+        });
+        let check = async {
+            match hash {
+                Some(hash) if is_near => shared.verifier.verify(hash, &login.password, now()).await,
+                hash => {
+                    shared.verifier.refuse(hash.or_else(|| shared.accounts.any_hash()), &login.password).await
+                }
+            }
         };
-        if right && let Some(account) = account.filter(allowed) {
+        let right = shared.limiter.check(Entrance::Redis, &login.name, address, check).await;
+        if right == Ok(true) {
             self.place.identify();
-            return Some(account);
+            return account;
         }
         shared.counts.wrong_passwords.fetch_add(1, Relaxed);
-        if shared.guard.wrong_bind(address, now()) {
-            tracing::warn!(%address, "too many wrong passwords of Redis clients: refused unseen for a minute");
-        } else if shared.may_log() {
+        if right.is_ok() && shared.may_log() {
             let name = String::from_utf8_lossy(&login.name);
             tracing::warn!(remote = %self.remote, account = %name, "a Redis client's name or password is wrong");
         }

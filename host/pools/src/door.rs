@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::connection::Connection;
 use crate::counts::{Counts, DoorState};
 use crate::options::DoorOptions;
-use doors::{Acceptor, Bucket, ConnectionLimits, Core, Guard, Hub, Place, Places, Verifier};
+use doors::{Acceptor, Bucket, ConnectionLimits, Core, Hub, LoginLimiter, Place, Places, Verifier};
 use model::Timestamp;
 use parking_lot::Mutex;
 use resp::{Node, Options, Scripts, Session};
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) options: DoorOptions,
     pub(crate) accounts: Accounts,
     pub(crate) verifier: Verifier,
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) limiter: Arc<LoginLimiter>,
     pub(crate) places: Arc<Places>,
     pub(crate) core: Arc<dyn Core>,
     pub(crate) hub: Arc<Hub>,
@@ -65,6 +65,7 @@ pub(crate) struct Site {
 impl Shared {
     pub(crate) fn new(
         options: DoorOptions,
+        limiter: Arc<LoginLimiter>,
         core: Arc<dyn Core>,
         hub: Arc<Hub>,
     ) -> Result<Self, getrandom::Error> {
@@ -84,7 +85,7 @@ impl Shared {
         Ok(Self {
             accounts: Accounts::new(options.accounts.clone()),
             verifier: Verifier::new(options.verifications)?,
-            guard: Arc::new(Guard::new(options.wrong_passwords)),
+            limiter,
             places: Places::new(limits, Arc::default()),
             core,
             hub,
@@ -131,8 +132,13 @@ impl Door {
     ///
     /// # Errors
     /// When the system has no randomness to give.
-    pub fn new(options: DoorOptions, core: Arc<dyn Core>, hub: Arc<Hub>) -> Result<Self, OpenError> {
-        let shared = Shared::new(options, core, hub).map_err(OpenError::Random)?;
+    pub fn new(
+        options: DoorOptions,
+        limiter: Arc<LoginLimiter>,
+        core: Arc<dyn Core>,
+        hub: Arc<Hub>,
+    ) -> Result<Self, OpenError> {
+        let shared = Shared::new(options, limiter, core, hub).map_err(OpenError::Random)?;
         let alive = Mutex::new(Some(mpsc::channel(1)));
         Ok(Self { shared: Arc::new(shared), orders: watch::channel(None).0, alive })
     }

@@ -56,8 +56,6 @@ pub struct DoorOptions {
     pub stall_timeout: Duration,
     /// How much one connection may ask for at once.
     pub limits: Limits,
-    /// Wrong passwords in a minute, after which an address is refused unseen.
-    pub wrong_passwords: u32,
     /// Passwords that are verified at a time.
     pub verifications: usize,
 }
@@ -76,7 +74,6 @@ impl Default for DoorOptions {
             stall_timeout: Duration::from_secs(60),
             // Clients send a whole pipeline before they read its first answer: these must have room meanwhile.
             limits: Limits { unsent: 32 << 20, ..Limits::default() },
-            wrong_passwords: 20,
             verifications: 2,
         }
     }

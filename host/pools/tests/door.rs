@@ -8,6 +8,7 @@ use pools::{AccountOptions, DoorOptions, Rights};
 use resp::Limits;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn open() -> House {
@@ -301,17 +302,16 @@ fn without_accounts_there_is_nobody_to_be() {
 }
 
 #[test]
-fn too_many_wrong_passwords_shut_the_door_to_the_right_one_too() {
-    let options = DoorOptions {
-        accounts: vec![account("default", &["*"], Rights::ALL)],
-        wrong_passwords: 2,
-        ..DoorOptions::default()
-    };
-    let house = House::open(options);
+fn too_many_wrong_passwords_shut_an_account_out_and_no_other() {
+    let accounts = vec![account("default", &["*"], Rights::ALL), account("other", &["*"], Rights::ALL)];
+    let options = DoorOptions { accounts, ..DoorOptions::default() };
+    let limits = doors::LoginLimits { account: 2, ..doors::LoginLimits::default() };
+    let house = House::limited(options, Arc::new(doors::LoginLimiter::new(limits)));
     let mut client = house.client();
     for password in ["x", "y", PASSWORD] {
         assert!(client.ask(&format!("AUTH {password}")).starts_with("-WRONGPASS"), "{password}");
     }
+    assert_eq!(client.ask(&format!("AUTH other {PASSWORD}")), "OK");
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl LookUps {
 impl Desk {
     fn run(self: Arc<Self>, questions: &Receiver<LookUp>) {
         for question in questions {
-            if let Some(answer) = self.from_store(&question) {
+            if let Some(answer) = self.in_store(&question) {
                 self.tell(question.to, answer);
                 continue;
             }
@@ -99,7 +99,7 @@ impl Desk {
             let (desk, history) = (self.clone(), history.clone());
             let runtime = history.runtime.clone();
             runtime.spawn(async move {
-                let answer = desk.from_archive(&history, &turns, &question).await;
+                let answer = desk.in_archive(&history, &turns, &question).await;
                 desk.end(question.origin);
                 desk.tell(question.to, answer);
             });
@@ -107,7 +107,7 @@ impl Desk {
     }
 
     /// Nothing where the message is not in the store.
-    fn from_store(&self, question: &LookUp) -> Option<Answer> {
+    fn in_store(&self, question: &LookUp) -> Option<Answer> {
         let (message, ended) = match self.store.find(question.id) {
             Ok(Some(Found::Finished(message, ended))) => (message, ended),
             // It ended while the question was on its way, it is in the archive, or it never was.
@@ -130,7 +130,7 @@ impl Desk {
         Some(question.too_late.map_or(Answer::State(state), Answer::Refused))
     }
 
-    async fn from_archive(&self, history: &History, turns: &Semaphore, question: &LookUp) -> Answer {
+    async fn in_archive(&self, history: &History, turns: &Semaphore, question: &LookUp) -> Answer {
         let asked = async {
             let _of_account = turns.acquire().await.ok();
             let _of_all = self.turns.acquire().await.ok();

@@ -29,7 +29,7 @@ use business::Business;
 use capabilities::{
     ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
 };
-use doors::{Callers, Certificate, Core, HttpListener, Hub};
+use doors::{Callers, Certificate, Core, HttpListener, Hub, LoginLimiter};
 use engine::{Answer, Engine, Event, Output, Settings};
 use gsm::Network;
 use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, How, Powers};
@@ -111,7 +111,8 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         keywords: keywords.clone(),
         parties: routing.parties.clone(),
     });
-    let links = Links::new(options, doors_core.clone(), routing.clone())
+    let limiter = Arc::new(LoginLimiter::default());
+    let links = Links::new(options, limiter.clone(), doors_core.clone(), routing.clone())
         .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
     let links = Arc::new(links);
     let archive = match &config.archive.url {
@@ -126,7 +127,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|door| door.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(options, doors_core.clone(), routing.clone(), links.hub())?)
+        Arc::new(Business::new(options, limiter.clone(), doors_core.clone(), routing.clone(), links.hub())?)
     };
     let watch = Arc::new(Watch::new(store.clone()));
     let pools = {
@@ -149,7 +150,12 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     // Not by way of the doors' core: it looks for keywords in messages, and there are none here.
     let redis = match &config.redis {
         Some(door) => {
-            let door = ::pools::Door::new(door.options.clone(), Arc::new(core.clone()), links.hub())?;
+            let door = ::pools::Door::new(
+                door.options.clone(),
+                limiter.clone(),
+                Arc::new(core.clone()),
+                links.hub(),
+            )?;
             Some(Arc::new(door))
         }
         None => None,
@@ -273,7 +279,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
                 tracing::info!(%address, "Redis clients");
             }
         }
-        run(&config, &links, &business, &appliance, live, admin_runtime.handle()).await
+        run(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await
     });
     appliance.stopping.store(true, Relaxed);
     appliance.ready.store(false, Relaxed);
@@ -499,11 +505,12 @@ const ADMIN_THREADS: usize = 2;
 async fn admin_door(
     config: &Config,
     appliance: &Arc<Switchyard>,
+    limiter: Arc<LoginLimiter>,
     threads: &tokio::runtime::Handle,
 ) -> Result<()> {
     let token = admin::Token::load_or_make(&config.token_file)?;
     token.announce(&config.token_file);
-    let porter = admin::Porter::new(appliance.access.clone(), token)?;
+    let porter = admin::Porter::new(appliance.access.clone(), token, limiter)?;
     let certificate = certificate(config, &config.http_lock, config.http)?;
     let tls = certificate.is_some();
     if tls {
@@ -576,13 +583,14 @@ async fn run(
     business: &Business,
     appliance: &Arc<Switchyard>,
     live: Live,
+    limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
     // Before anybody can see that it runs: who sees that may also end it, and that is never a sudden death.
     let mut hangups = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    admin_door(config, appliance, admin_threads).await?;
+    admin_door(config, appliance, limiter, admin_threads).await?;
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;

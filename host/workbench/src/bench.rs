@@ -247,7 +247,7 @@ impl Default for Address {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected an address: a text, or an object of ton, npi and value")]
 enum WrittenAddress {
     Value(String),
     Whole { ton: u8, npi: u8, value: String },
@@ -452,7 +452,7 @@ pub enum WithoutNumber {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a sender: the name of a pool, or an object with pool")]
 enum WrittenSender {
     Pool(String),
     Whole(WholeSender),
@@ -532,7 +532,7 @@ fn is_one(value: &u16) -> bool {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a leg: the name of a peer, or an object with peer")]
 enum WrittenLeg {
     Peer(String),
     Whole(WholeLeg),

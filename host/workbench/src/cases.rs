@@ -244,7 +244,7 @@ fn expected(question: &Question, written: toml::Value) -> Result<Expected, Strin
 /// A time: RFC 3339 text, or milliseconds since the Unix epoch.
 pub(crate) fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected a moment: milliseconds, or a text")]
     enum Written {
         Milliseconds(u64),
         Text(String),

@@ -105,7 +105,7 @@ impl House {
         let hub = Arc::new(Hub::new());
         let core = Arc::new(Taker { hub: hub.clone(), next: AtomicU64::new(1) });
         let business =
-            Business::new(BusinessOptions::default(), core, Arc::new(Anywhere), hub).expect("no business");
+            Business::new(BusinessOptions::default(), Arc::default(), core, Arc::new(Anywhere), hub).expect("no business");
         let hash = doors::hash_password(b"secret").expect("no hash");
         let mut account = AccountOptions::new("shop", SHOP, &hash);
         account.source.default = Some(Address::new(0, 1, b"10655"));

@@ -57,7 +57,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let token = Token::load_or_make(&folder.path().join("token")).unwrap();
             let access = Arc::new(Access::open(&folder.path().join("access.redb")).unwrap());
-            let porter = Porter::new(access, token).unwrap();
+            let porter = Porter::new(access, token, Arc::default()).unwrap();
             let password_hash = Some(porter.hash("password", "ann", PASSWORD).await.unwrap());
             let role = Role::Viewer;
             let ann = NewUser { name: "ann".to_owned(), role, account: None, bodies: false, password_hash };

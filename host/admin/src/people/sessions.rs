@@ -80,7 +80,7 @@ impl Standing {
 
 /// Opens a session: the answer sets the cookie `switchyard-session`.
 ///
-/// Ten attempts for a name and thirty from an address may fail in five minutes.
+/// Ten attempts for a name from an address may fail in five minutes, and a hundred from an address in one, whatever they are for.
 #[utoipa::path(
     post,
     path = "/v1/sessions",
@@ -111,7 +111,7 @@ async fn log_in(Extension(porter): Extension<Arc<Porter>>, request: Request) -> 
             (if known { user } else { "unknown".to_owned() }, opened)
         }
         Login { user: None, password: None, token: Some(token) } => {
-            let opened = porter.log_in_by_token(token.trim(), from);
+            let opened = porter.log_in_by_token(token.trim(), from).await;
             ("unknown".to_owned(), opened)
         }
         _ => return Err(Problem::new(Kind::Refused, "send user and password, or token")),

@@ -443,7 +443,10 @@ pub enum ReplayedHook {
 
 /// A time: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a moment: milliseconds since the epoch, or a text as RFC 3339 has it"
+)]
 pub enum Moment {
     /// Milliseconds since the epoch.
     Milliseconds(u64),

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::state::{LinkRecord, LinkRole, Phase};
 use bytes::Bytes;
-use doors::{Network, Place};
+use doors::{Entrance, Network, Place};
 use model::PeerId;
 use parking_lot::RwLock;
 use sgip::{Bind, LoginType, Options, ResultCode, Session};
@@ -18,7 +18,6 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
 
@@ -191,34 +190,54 @@ impl Doorman {
     async fn judge_login(&self, bind: &Bind, remote: SocketAddr) -> Judgement {
         let shared = &self.shared;
         let refuse = |code, why| Judgement::Refuse { code, why };
-        if shared.guard.is_shut(remote.ip(), clock::now()) {
-            // Slows a guesser down as well, who mostly waits for the answer before the next try.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            return refuse(ResultCode::LOGIN, "too many wrong logins from its address");
-        }
-        let wrong = || {
-            if shared.guard.wrong_bind(remote.ip(), clock::now()) {
-                tracing::warn!(address = %remote.ip(), "too many wrong logins: refused unseen for a minute");
-            }
-            refuse(ResultCode::LOGIN, "unknown login name or wrong password")
-        };
-        // Which of the two a name means is the login type's to say.
+        let any = self.options.any_login_type;
+        // Which of the two a name means is the login type's to say. Where it says wrongly, only who has the password is told.
         let gateway = shared.logins.gateways.read().get(&bind.name).cloned();
         let sp = shared.logins.sps.read().get(&bind.name).cloned();
-        let any = self.options.any_login_type;
-        match (bind.login_type, gateway, sp) {
-            (login_type, Some(GatewayLogin { options, seats }), _)
-                if login_type == LoginType::GATEWAY || any =>
-            {
-                if !is_same(&options.its_password.0, &bind.password) {
-                    return wrong();
+        let is_first = bind.login_type == LoginType::GATEWAY || any || sp.is_none();
+        let gateway = gateway.filter(|_| is_first);
+        let networks = match (&gateway, &sp) {
+            (Some(gateway), _) => gateway.options.networks.clone(),
+            (None, Some(sp)) => sp.account.options().networks.clone(),
+            (None, None) => Vec::new(),
+        };
+        let is_near = is_in(&networks, remote.ip());
+        let any_hash = shared.accounts.any_hash();
+        let check = async {
+            match (&gateway, &sp) {
+                (Some(gateway), _) if is_near && is_same(&gateway.options.its_password.0, &bind.password) => {
+                    true
                 }
-                if !is_in(&options.networks, remote.ip()) {
-                    return refuse(ResultCode::LOGIN, "the gateway may not log in from this address");
+                (None, Some(sp)) if is_near => {
+                    let hash = sp.account.options().password_hash.clone();
+                    shared.verifier.verify(&hash, &bind.password, clock::now()).await
                 }
-                if shared.full.load(Relaxed) {
-                    return refuse(ResultCode::BUSY, "nobody new is let in while the appliance drains");
-                }
+                _ => shared.verifier.refuse(any_hash.as_deref(), &bind.password).await,
+            }
+        };
+        match shared.limiter.check(Entrance::Sgip, &bind.name, remote.ip(), check).await {
+            Ok(true) => {}
+            Ok(false) if !is_near => {
+                return refuse(ResultCode::LOGIN, "the login may not be used from this address");
+            }
+            Ok(false) => return refuse(ResultCode::LOGIN, "unknown login name or wrong password"),
+            Err(_) => {
+                return refuse(ResultCode::LOGIN, "too many wrong passwords of this login from its address");
+            }
+        }
+        let is_meant = match bind.login_type {
+            LoginType::GATEWAY => gateway.is_some() || any,
+            LoginType::SP => gateway.is_none() || any,
+            _ => any,
+        };
+        if !is_meant {
+            return refuse(ResultCode::LOGIN_TYPE, "the login type is not the one for this name");
+        }
+        if shared.full.load(Relaxed) {
+            return refuse(ResultCode::BUSY, "nobody new is let in while the appliance drains");
+        }
+        match (gateway, sp) {
+            (Some(GatewayLogin { options, seats }), _) => {
                 let Some(seat) = Seat::take(&seats, options.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "the gateway has as many connections as it may");
                 };
@@ -226,19 +245,8 @@ impl Doorman {
                 record.remote(remote);
                 Judgement::Accept { source: Source::Gateway { options, _seat: seat }, record, window_in: 100 }
             }
-            (login_type, _, Some(SpLogin { account, options, seats }))
-                if login_type == LoginType::SP || any =>
-            {
+            (None, Some(SpLogin { account, options, seats })) => {
                 let rules = account.options();
-                if !shared.verifier.verify(&rules.password_hash, &bind.password, clock::now()).await {
-                    return wrong();
-                }
-                if !is_in(&rules.networks, remote.ip()) {
-                    return refuse(ResultCode::LOGIN, "the account may not log in from this address");
-                }
-                if shared.full.load(Relaxed) {
-                    return refuse(ResultCode::BUSY, "nobody new is let in while the appliance drains");
-                }
                 let Some(seat) = Seat::take(&seats, options.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "the account has as many connections as it may");
                 };
@@ -247,8 +255,7 @@ impl Doorman {
                 let window_in = options.window_in;
                 Judgement::Accept { source: Source::Sp { account, options, _seat: seat }, record, window_in }
             }
-            (LoginType::SP | LoginType::GATEWAY, None, None) => wrong(),
-            _ => refuse(ResultCode::LOGIN_TYPE, "the login type is not the one for this name"),
+            (None, None) => refuse(ResultCode::LOGIN, "unknown login name or wrong password"),
         }
     }
 }

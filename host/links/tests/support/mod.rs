@@ -105,7 +105,7 @@ pub async fn house() -> House {
 pub async fn house_with(options: LinksOptions) -> House {
     let (sender, events) = unbounded_channel();
     let core = Arc::new(FakeCore { events: sender, hub: OnceLock::new() });
-    let links = Links::new(options, core.clone(), Arc::new(ToPeer)).unwrap();
+    let links = Links::new(options, Arc::default(), core.clone(), Arc::new(ToPeer)).unwrap();
     let hub = links.hub();
     let _ = core.hub.set(hub.clone());
     House { links, hub, events: Mutex::new(events) }

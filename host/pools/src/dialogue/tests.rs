@@ -12,7 +12,8 @@ impl Core for Nobody {
 }
 
 fn dialogue() -> Dialogue {
-    let shared = Shared::new(DoorOptions::default(), Arc::new(Nobody), Arc::new(Hub::new())).unwrap();
+    let shared =
+        Shared::new(DoorOptions::default(), Arc::default(), Arc::new(Nobody), Arc::new(Hub::new())).unwrap();
     let session = shared.session("127.0.0.1:6379".parse().unwrap());
     Dialogue::new(Arc::new(shared), session, LinkId(1))
 }

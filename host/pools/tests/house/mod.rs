@@ -90,6 +90,10 @@ pub struct House {
 
 impl House {
     pub fn open(options: DoorOptions) -> Self {
+        Self::limited(options, Arc::default())
+    }
+
+    pub fn limited(options: DoorOptions, limiter: Arc<doors::LoginLimiter>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let hub = Arc::new(Hub::new());
@@ -97,7 +101,7 @@ impl House {
         let desk = Arc::new(Desk { engine, hub: hub.clone(), held: Mutex::new(false) });
         let options =
             DoorOptions { scripts: resp::Sum::parse(SUM.as_bytes()).into_iter().collect(), ..options };
-        let door = Arc::new(Door::new(options, desk.clone(), hub.clone()).unwrap());
+        let door = Arc::new(Door::new(options, limiter, desk.clone(), hub.clone()).unwrap());
         let address = runtime.block_on(door.listen(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
         Self { runtime, door, desk, hub, address }
     }
