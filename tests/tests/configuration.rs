@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use behaviour_tests::appliance::{Appliance, Blueprint, HASH, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{PATIENCE, Raw, Stage, Visitor, until};
+use behaviour_tests::{PATIENCE, Peer, Raw, Stage, Visitor, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -106,6 +106,52 @@ fn peers_and_accounts_come_change_and_go_and_no_other_connection_notices() -> Re
     let sums = tally.accounts();
     assert_eq!((sums.duplicates, sums.strangers), (0, 0), "{sums:?}");
     Ok(())
+}
+
+#[test]
+fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let smsc = || -> Result<(Peer, std::net::SocketAddr)> {
+        let mut smsc = Peer::node("upstream.js", &json!({}))?;
+        let port = smsc.expect("listening")?["port"].as_u64().context("no port")?;
+        Ok((smsc, std::net::SocketAddr::from(([127, 0, 0, 1], u16::try_from(port)?))))
+    };
+    let ((mut first, first_at), (mut second, second_at)) = (smsc()?, smsc()?);
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    blueprint.native("first").account("acme", "");
+    blueprint.peer("first", first_at, "group = \"carrier\"").peer("second", second_at, "group = \"carrier\"");
+    let appliance = blueprint.start()?;
+    let acme = json!({ "port": appliance.smpp().port(), "system_id": "acme", "password": PASSWORD });
+    let mut esme = Peer::python("esme.py", &acme)?;
+    assert_eq!(esme.expect("bound")?["status"], 0);
+    let mut submit = |number: &str| -> Result<(String, String)> {
+        esme.tell(&json!({ "text": "hello", "from": "10655", "to": number, "receipt": true }))?;
+        let name = |event: Value| Ok(event["id"].as_str().context("no id")?.to_owned());
+        let id: Result<String> = name(esme.expect("answer")?);
+        Ok((id?, name(first.expect("submit")?)?))
+    };
+    let (one, two) = (submit("8613800000001")?, submit("8613800000002")?);
+    for (id, _) in [&one, &two] {
+        appliance
+            .wait_until(PATIENCE, &format!("/v1/messages/{id}"), |message| message["state"] == "responded")?;
+    }
+    patch(&appliance, &json!({ "router": { "native": "second" }, "peer": { "first": null } }))?;
+    let mut dlr = |appliance: &Appliance, (id, peer_id): &(String, String)| -> Result<()> {
+        until("a bind", || Ok(bound(appliance, "second")? == 1))?;
+        let text = format!(
+            "id:{peer_id} sub:001 dlvrd:001 submit date:2601011200 done date:2601011200 stat:DELIVRD err:000 text:"
+        );
+        second.tell(&json!({ "mo": {
+            "source_addr": "8613800000001", "destination_addr": "10655", "esm_class": 4, "short_message": text,
+        } }))?;
+        let delivered = |message: &Value| message["state"] == "delivered";
+        appliance.wait_until(PATIENCE, &format!("/v1/messages/{id}"), delivered)?;
+        Ok(())
+    };
+    dlr(&appliance, &one)?;
+    // A start knows the group of a peer that is not configured any more.
+    let (_, blueprint) = appliance.stop()?;
+    dlr(&blueprint.start()?, &two)
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Orders about waiting messages: what an admin says holds for whatever waits and whatever comes, also over a kill.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD, free_port};
-use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{Stage, Visitor, steps, until};
+use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
+use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::{Raw, Stage, Visitor, steps, until};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Barrier};
@@ -463,5 +463,74 @@ fn of_two_admins_who_undo_at_once_one_has_and_an_account_finds_its_own_messages_
     assert_eq!(acme.ask("GET", "/v1/messages?account=rival", None)?.status, 403);
     assert_eq!(acme.ask("GET", "/v1/orders", None)?.status, 403);
     appliance.stop()?;
+    Ok(())
+}
+
+#[test]
+fn queues_move_while_state_queries_wait_for_an_archive_that_hangs() -> Result<()> {
+    const WAITING: u64 = 300;
+    const QUERIES: u32 = 150;
+    let stage = Stage::without_guests()?;
+    let tally = Arc::new(Tally::new(10_000));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    // It takes connections and says nothing.
+    let hanging = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("postgres://nobody@127.0.0.1:{}/archive", hanging.local_addr()?.port());
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    blueprint.native("upstream").account("acme", "window = 1000").archive(&url);
+    blueprint.peer("upstream", nowhere()?, "receipts = false").tables("[engine]\nbody-cache = \"16KiB\"\n");
+    let appliance = blueprint.start()?;
+    send(&appliance, &tally, "acme", WAITING)?;
+
+    let mut esme = Raw::connect(appliance.smpp())?;
+    ensure!(esme.bind("acme", PASSWORD)? == 0, "the bind was refused");
+    for sequence in 0..QUERIES {
+        let body = [&b"4000000000\0"[..], &[0, 0, 0]].concat();
+        esme.send_pdu(0x0000_0003, 100 + sequence, &body)?;
+    }
+    // The content of most messages is read back from the store.
+    let address = json!({ "peer": { "upstream": { "address": sink.address().to_string() } } });
+    let headers = [("if-match", "\"1\""), ("content-type", "application/json")];
+    let changed = appliance.send("PATCH", "/v1/configuration", address.to_string().as_bytes(), &headers)?;
+    ensure!(changed.0 == 200, "{changed:?}");
+    until("all arrive", || Ok(tally.arrived_so_far() == WAITING))?;
+
+    let mut statuses = std::collections::BTreeSet::new();
+    for _ in 0..QUERIES {
+        let (id, status, _, _) = esme.receive()?;
+        ensure!(id == 0x8000_0003, "{id:#x}");
+        statuses.insert(status);
+    }
+    // ESME_RTHROTTLED for those of one account that are too many, ESME_RSYSERR for those that the archive does not answer.
+    assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [0x08, 0x58]);
+    Ok(())
+}
+
+#[test]
+fn an_account_has_one_rate_over_smpp_and_http() -> Result<()> {
+    let stage = Stage::without_guests()?;
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    let keys = "rate = 0.001\nburst = 2\nsource = { default = \"10655\" }";
+    blueprint.native("upstream").business_account("shop", keys, "");
+    blueprint.peer("upstream", nowhere()?, "receipts = false");
+    let appliance = blueprint.start()?;
+    let over_http = || -> Result<String> {
+        let mut http = Raw::connect(appliance.blueprint().business())?;
+        let body = json!({ "to": "8613012345678", "text": "hello" }).to_string();
+        let head = format!(
+            "POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Basic c2hvcDpzZWNyZXQ=\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        http.send(head.as_bytes())?;
+        let head = http.head()?;
+        Ok(head.split(' ').nth(1).context("no status")?.to_owned())
+    };
+    let mut esme = Probe::bind(appliance.smpp(), "shop", PASSWORD, "861", false)?;
+    assert!(esme.submit(1)?.is_ok());
+    assert_eq!(over_http()?, "202");
+    // Both have used up the burst together.
+    assert_eq!(over_http()?, "429");
+    assert_eq!(esme.submit(2)?, Err(0x58));
     Ok(())
 }

@@ -23,6 +23,8 @@ pub enum NotReady {
     DiskLow,
     /// The disk has not finished a commit for seconds: nobody is answered until it has.
     StoreStalled,
+    /// The core has not answered for seconds: nothing moves until it does.
+    CoreStalled,
 }
 
 /// `GET /v1/ready`.
@@ -60,7 +62,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     )
 )]
 async fn ready(State(appliance): State<Shared>) -> (StatusCode, Json<Readiness>) {
-    let readiness = appliance.readiness();
+    // It asks the core, which may take its time.
+    let readiness = tokio::task::spawn_blocking(move || appliance.readiness()).await;
+    let readiness = readiness.unwrap_or_else(|_| Readiness::of(vec![NotReady::CoreStalled]));
     let status = if readiness.reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(readiness))
 }

@@ -3,8 +3,8 @@ use crate::problem::{Kind, Problem};
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use doors::{Bucket, Entrance, LoginLimiter, Verifier};
-use parking_lot::{Mutex, RwLock};
+use doors::{AccountRate, AccountRates, Entrance, LoginLimiter, Verifier};
+use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) options: AccountOptions,
-    bucket: Mutex<Option<Bucket>>,
+    rate: Arc<AccountRate>,
     pub(crate) counts: crate::state::Counts,
 }
 
@@ -22,7 +22,7 @@ impl Account {
     /// Whether this many messages may be submitted now.
     pub(crate) fn take(&self, messages: usize, now: Instant) -> bool {
         let count = u32::try_from(messages).unwrap_or(u32::MAX);
-        self.bucket.lock().as_mut().is_none_or(|bucket| bucket.take(count, now))
+        self.rate.take(count, now)
     }
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn set(&self, options: AccountOptions) -> Arc<Account> {
-        let bucket = options.rate.map(|rate| Bucket::new(rate, options.burst, Instant::now()));
-        let account = Arc::new(Account { bucket: Mutex::new(bucket), counts: Default::default(), options });
+    pub(crate) fn set(&self, options: AccountOptions, rates: &AccountRates) -> Arc<Account> {
+        let rate = rates.set(options.peer, options.rate, options.burst, Instant::now());
+        let account = Arc::new(Account { rate, counts: Default::default(), options });
         self.by_name.write().insert(account.options.name.clone(), account.clone());
         account
     }

@@ -93,7 +93,7 @@ impl Business {
     /// When its URL is none; it has no pushes then, and everything else works.
     pub fn set_account(&self, options: AccountOptions) -> Result<(), PushError> {
         let name = options.name.clone();
-        let account = self.shared.accounts.set(options);
+        let account = self.shared.accounts.set(options, self.shared.hub.rates());
         self.stop_pushes(&name, Instant::now() + LEAVE);
         let Some(push) = account.options.push.clone() else { return Ok(()) };
         if !push.has_url() {
@@ -277,5 +277,5 @@ fn submission_key(name: &str, items: &[Value]) -> Result<SubmissionKey, Problem>
     let text = serde_json::to_vec(items).unwrap_or_default();
     let digest = Sha256::digest(&text);
     let first = digest.first_chunk().copied().unwrap_or_default();
-    Ok(SubmissionKey { octets: name.as_bytes().into(), digest: u64::from_be_bytes(first) })
+    Ok(SubmissionKey { octets: name.as_bytes().into(), digest: u64::from_be_bytes(first), required: true })
 }

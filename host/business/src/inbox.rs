@@ -224,6 +224,7 @@ mod tests {
     use super::*;
     use crate::accounts::Accounts;
     use crate::options::AccountOptions;
+    use doors::AccountRates;
     use engine::{Answer, Command};
     use model::PeerId;
 
@@ -244,7 +245,8 @@ mod tests {
     async fn a_link_goes_although_the_caller_has_gone_first() {
         let (slow, hub) = (Arc::new(Slow::default()), Arc::new(Hub::new()));
         let core: Arc<dyn Core> = slow.clone();
-        let account = Accounts::default().set(AccountOptions::new("shop", PeerId(1), ""));
+        let account =
+            Accounts::default().set(AccountOptions::new("shop", PeerId(1), ""), &AccountRates::default());
         let (link, deliveries) = hub.add();
         let lease = Lease { account, link, deliveries, items: Vec::new() };
         let left = tokio::time::timeout(Duration::ZERO, end(&core, &hub, lease, None)).await;

@@ -19,6 +19,8 @@ pub(crate) struct Problem {
     pub(crate) kind: Kind,
     pub(crate) detail: String,
     pub(crate) errors: Vec<Wrong>,
+    /// Seconds after which the same call may do, where that is known.
+    pub(crate) retry_after: Option<u32>,
 }
 
 /// What kind of refusal. The numbers are the fault codes of XML-RPC.
@@ -89,7 +91,7 @@ impl Kind {
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), errors: Vec::new() }
+        Self { kind, detail: detail.into(), errors: Vec::new(), retry_after: None }
     }
 
     pub(crate) fn invalid(errors: Vec<Wrong>) -> Self {
@@ -97,13 +99,15 @@ impl Problem {
             [one] => format!("{}: {}", one.field, one.reason),
             many => format!("{} things are wrong; nothing was accepted", many.len()),
         };
-        Self { kind: Kind::Invalid, detail, errors }
+        Self { kind: Kind::Invalid, detail, errors, retry_after: None }
     }
 
     pub(crate) fn of(refusal: Refusal) -> Self {
         let kind = match refusal {
             Refusal::QueueFull | Refusal::ShuttingDown => Kind::Unavailable,
-            Refusal::Throttled | Refusal::Rejected(RejectReason::TryLater) => Kind::Throttled,
+            Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
+                Kind::Throttled
+            }
             Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => Kind::Internal,
             Refusal::Rejected(_) => Kind::Rejected,
             Refusal::BadSchedule | Refusal::Expired => Kind::Invalid,
@@ -111,7 +115,11 @@ impl Problem {
             Refusal::WrongState => Kind::WrongState,
             Refusal::KeyReused => Kind::KeyReused,
         };
-        Self::new(kind, refusal.to_string())
+        let retry_after = match refusal {
+            Refusal::KeysFull { retry_after } => Some(retry_after),
+            _ => None,
+        };
+        Self { retry_after, ..Self::new(kind, refusal.to_string()) }
     }
 
     /// As XML-RPC says it.
@@ -148,7 +156,7 @@ impl IntoResponse for Problem {
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
             Kind::Throttled => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                headers.insert(header::RETRY_AFTER, self.retry_after.unwrap_or(1).into());
             }
             Kind::Unavailable => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
@@ -156,5 +164,17 @@ impl IntoResponse for Problem {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_too_many_keys_is_told_when_to_come_back() {
+        let response = Problem::of(Refusal::KeysFull { retry_after: 77 }).into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "77");
     }
 }

@@ -1,4 +1,4 @@
-use crate::Core;
+use crate::{AccountRates, Core};
 use engine::{Answer, Command, Event, ReplyTo};
 use model::{LinkId, Message, MessageId, Outcome, PeerMessageId, Ticket};
 use parking_lot::RwLock;
@@ -56,6 +56,7 @@ pub type Deliveries = UnboundedReceiver<Vec<Delivery>>;
 pub struct Hub {
     next: AtomicU64,
     links: RwLock<FxHashMap<LinkId, UnboundedSender<Vec<Delivery>>>>,
+    rates: AccountRates,
 }
 
 impl Hub {
@@ -78,6 +79,12 @@ impl Hub {
     /// Forgets a link: nothing more is delivered to it.
     pub fn remove(&self, link: LinkId) {
         self.links.write().remove(&link);
+    }
+
+    /// The rates of accounts, which all protocols share.
+    #[must_use]
+    pub fn rates(&self) -> &AccountRates {
+        &self.rates
     }
 
     /// How many links there are.

@@ -35,7 +35,7 @@ pub use login_limiter::{Entrance, LoginLimiter, LoginLimits, TooManyWrong};
 pub use password::{PasswordError, Verifier, check_password_hash, hash_password};
 pub use pool_feed::{PoolFeed, PoolNews};
 pub use ports::{Core, Routing};
-pub use rate::Bucket;
+pub use rate::{AccountRate, AccountRates, Bucket};
 pub use rules::{Network, ParseNetworkError, SourceRules, matches};
 pub use server_certificate::{Certificate, TlsError, own_certificate};
 pub use unread::Unread;

@@ -1,3 +1,7 @@
+use model::PeerId;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A token bucket: so many a second, with so many at once.
@@ -34,6 +38,39 @@ impl Bucket {
     }
 }
 
+/// The rate of one account, over all protocols by which it submits.
+#[derive(Debug, Default)]
+pub struct AccountRate(Mutex<Option<(f64, u32, Bucket)>>);
+
+impl AccountRate {
+    /// Takes `count` messages (or segments) of what the account may submit now, or none.
+    pub fn take(&self, count: u32, now: Instant) -> bool {
+        self.0.lock().as_mut().is_none_or(|(_, _, bucket)| bucket.take(count, now))
+    }
+
+    /// The same settings leave what was taken as it is: every protocol tells them.
+    fn set(&self, settings: Option<(f64, u32)>, now: Instant) {
+        let mut state = self.0.lock();
+        let known = state.as_ref().map(|(rate, burst, _)| (*rate, *burst));
+        if known != settings {
+            *state = settings.map(|(rate, burst)| (rate, burst, Bucket::new(rate, burst, now)));
+        }
+    }
+}
+
+/// The rates of all accounts. An account that submits over several protocols has one rate for all of them.
+#[derive(Debug, Default)]
+pub struct AccountRates(Mutex<HashMap<PeerId, Arc<AccountRate>>>);
+
+impl AccountRates {
+    /// The rate of an account, with these settings: messages a second (`None`: no limit), and how many at once.
+    pub fn set(&self, account: PeerId, rate: Option<f64>, burst: u32, now: Instant) -> Arc<AccountRate> {
+        let shared = self.0.lock().entry(account).or_default().clone();
+        shared.set(rate.map(|rate| (rate, burst)), now);
+        shared
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +92,21 @@ mod tests {
         assert!(bucket.take(5, start));
         assert!(!bucket.take(1, start + Duration::from_secs(3)));
         assert!(bucket.take(1, start + Duration::from_millis(4100)));
+    }
+
+    #[test]
+    fn protocols_of_one_account_share_its_rate() {
+        let (rates, start) = (AccountRates::default(), Instant::now());
+        let smpp = rates.set(PeerId(1), Some(1.0), 2, start);
+        assert!(smpp.take(1, start));
+        let http = rates.set(PeerId(1), Some(1.0), 2, start);
+        assert!(http.take(1, start));
+        assert!(!smpp.take(1, start) && !http.take(1, start), "two in all");
+        assert!(rates.set(PeerId(2), Some(1.0), 2, start).take(1, start), "another account's");
+        // A change counts for both.
+        rates.set(PeerId(1), Some(1.0), 5, start);
+        assert!(http.take(4, start) && smpp.take(1, start) && !http.take(1, start));
+        rates.set(PeerId(1), None, 1, start);
+        assert!(smpp.take(1000, start) && http.take(1000, start));
     }
 }

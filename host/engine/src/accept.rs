@@ -14,9 +14,11 @@ use model::{
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Engine {
     pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
+        let Some(message) = self.awaits_content_to_replace(message, reply, out) else { return };
         let answer = match self.accept(now, message, out) {
             Ok(id) => Answer::Accepted(id),
             Err(refusal) => Answer::Refused(refusal),
@@ -37,20 +39,36 @@ impl Engine {
             (Some(origin), Some(key)) => self.keys.find(origin, key),
             _ => Known::No,
         };
+        let room = match (origin, &key) {
+            (Some(origin), Some(key)) if known == Known::No => {
+                let limit = self.peer_mut(origin).settings.key_memory;
+                self.keys.room(origin, key, messages.len(), limit)
+            }
+            _ => true,
+        };
         let answer = match known {
             Known::Same(results) => {
                 self.totals.repeated += 1;
                 Answer::AcceptedMany(results)
             }
             Known::Other => Answer::Refused(Refusal::KeyReused),
+            Known::No if !room && key.as_ref().is_some_and(|key| key.required) => {
+                self.totals.refused += messages.len() as u64;
+                let oldest = origin.and_then(|origin| self.keys.oldest(origin));
+                let wait = oldest.map_or(Duration::ZERO, |until| until - now.mono);
+                let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+                Answer::Refused(Refusal::KeysFull { retry_after })
+            }
             Known::No => {
                 let results: Vec<_> =
                     messages.into_iter().map(|message| self.accept(now, message, out)).collect();
                 // Where nothing was accepted there is nothing to protect, and the next try may fare better.
                 if let (Some(origin), Some(key)) = (origin, key)
+                    && room
                     && results.iter().any(Result::is_ok)
                 {
-                    let record = self.keys.remember(origin, key, now.wall, results.clone());
+                    let record =
+                        self.keys.remember(origin, key, (now, self.settings.key_retention), results.clone());
                     out.batch.keys.push(record);
                 }
                 Answer::AcceptedMany(results)
@@ -356,20 +374,6 @@ impl Engine {
         entry.due = until;
         let id = entry.id;
         self.timers.set(until, Timer::Message(slot, id));
-    }
-
-    /// What waits for the same origin, source, destination and service as a message that replaces it (SMPP 3.4 §5.2.18).
-    fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
-        if !message.replace_if_present {
-            return Vec::new();
-        }
-        let pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
-        let service = service_hash(&message.service_type);
-        let entries = self.pairs.all(&self.slab, pair).into_iter().map(|slot| &self.slab[slot]);
-        let waiting = entries.filter(|entry| {
-            entry.state.waits() && entry.service == service && entry.origin == message.origin
-        });
-        waiting.map(|entry| entry.id).collect()
     }
 
     /// Asks the routing chain about a message whose hold is over.

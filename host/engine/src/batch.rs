@@ -257,6 +257,8 @@ pub struct Recovered {
 /// Something that is remembered beside messages, as it is found on disk at start.
 #[derive(Debug)]
 pub enum Remembered {
+    /// The group in which a peer was last configured, of a peer that is in a named group. All come before parked receipts.
+    Group(PeerId, u32),
     /// A submission key.
     Key(KeyRecord),
     /// A receipt that matches nothing yet.

@@ -239,6 +239,10 @@ impl Engine {
             if self.slab[slot].state == State::Held {
                 self.pools.remind(id);
             }
+            if self.slab[slot].state == State::Receipt && self.slab[slot].message.is_some() {
+                let group = self.peers[peer as usize].settings.group;
+                self.match_parked(now, slot, group, out);
+            }
             if self.slab[slot].state == State::Ending
                 && let Some(Ending { ended, wants_receipt }) = self.ending.remove(&id)
             {

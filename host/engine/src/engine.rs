@@ -179,7 +179,7 @@ impl Engine {
     /// Takes one event. What follows from it is in `out`; messages leave their queues only in [`Engine::settle`].
     pub fn apply(&mut self, now: Now, event: Event, out: &mut Output) {
         match event {
-            Event::Peer(settings) => self.configure_peer(settings),
+            Event::Peer(settings) => self.configure_peer(now, settings, out),
             Event::PeerGone(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
@@ -269,7 +269,7 @@ impl Engine {
         self.evict();
         self.load_ahead(out);
         self.tell_biller(now, out);
-        let swept = self.slab.used() > 0 || self.keys.len() > 0 || self.resolving.remembers();
+        let swept = self.slab.used() > 0 || self.keys.any_to_forget() || self.resolving.remembers();
         if !self.sweep_set && swept {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
@@ -373,7 +373,7 @@ impl Engine {
     /// Looks at a part of the slab for ended validities and limits: all of it within a minute, and in small appliances
     /// all of it every second. So a waiting message needs no timer of its own.
     fn sweep(&mut self, now: Now, out: &mut Output) {
-        if let Some(left) = self.keys.forget(now.wall, self.settings.key_retention, self.settings.key_limit) {
+        if let Some(left) = self.keys.forget(now.mono) {
             out.batch.keys_done = Some(left);
         }
         self.resolving.forget(now.mono);
@@ -445,16 +445,6 @@ impl Engine {
             self.policy_gone(now, out);
         }
         self.settings.biller = biller;
-    }
-
-    fn configure_peer(&mut self, settings: crate::PeerSettings) {
-        let (peer, serial) = (settings.peer, settings.serial);
-        let before = self.peer_mut(peer).settings.serial;
-        self.peer_mut(peer).configure(settings);
-        if before != serial {
-            self.turns_changed(peer.0, serial);
-        }
-        self.mark(peer.0);
     }
 
     fn forget_peer(&mut self, peer: PeerId) {

@@ -1,7 +1,8 @@
 //! Submission keys: a repeated submission is answered again, not accepted again.
 
 use crate::KeyRecord;
-use model::{MessageId, PeerId, Refusal, SubmissionKey, Timestamp};
+use hashbrown::HashTable;
+use model::{MessageId, Moment, Now, PeerId, Refusal, SubmissionKey};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
@@ -18,13 +19,83 @@ pub(crate) enum Known {
     Other,
 }
 
+/// The answer under a key, as it is held in memory.
+#[derive(Debug)]
+enum Results {
+    /// So many accepted messages, with ids that count up from the first.
+    Run { first: MessageId, count: u32 },
+    /// Whatever else.
+    Mixed(Box<[Result<MessageId, Refusal>]>),
+}
+
+impl Results {
+    fn of(results: Vec<Result<MessageId, Refusal>>) -> Self {
+        if let (Some(Ok(first)), Ok(count)) = (results.first().copied(), u32::try_from(results.len()))
+            && (first.0..).zip(&results).all(|(id, result)| *result == Ok(MessageId(id)))
+        {
+            return Self::Run { first, count };
+        }
+        Self::Mixed(results.into())
+    }
+
+    fn to_vec(&self) -> Vec<Result<MessageId, Refusal>> {
+        match self {
+            Self::Run { first, count } => {
+                (first.0..first.0 + u64::from(*count)).map(|id| Ok(MessageId(id))).collect()
+            }
+            Self::Mixed(results) => results.to_vec(),
+        }
+    }
+}
+
+/// A key; its serial number follows from its place.
+#[derive(Debug)]
+struct Record {
+    origin: PeerId,
+    digest: u64,
+    /// When it is forgotten: a jump of the wall clock makes no key older.
+    until: Moment,
+    octets: Box<[u8]>,
+    results: Results,
+}
+
+/// What the index and the allocator take for a key beside its record.
+const OVERHEAD: usize = 56;
+
+/// Octets of memory for a key of so many octets, with so many results at the most that memory can take.
+fn cost(octets: usize, mixed: usize) -> usize {
+    size_of::<Record>() + OVERHEAD + octets + mixed * size_of::<Result<MessageId, Refusal>>()
+}
+
+impl Record {
+    fn cost(&self) -> usize {
+        let mixed = match &self.results {
+            Results::Run { .. } => 0,
+            Results::Mixed(results) => results.len(),
+        };
+        cost(self.octets.len(), mixed)
+    }
+}
+
+/// The keys of one origin.
+#[derive(Debug, Default)]
+struct Share {
+    octets: usize,
+    /// No key of it has a smaller serial number.
+    oldest: u64,
+}
+
 /// The keys that are remembered, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// Keyed hash of origin and octets → serial numbers; whoever finds one compares the octets.
-    index: FxHashMap<u64, smallvec::SmallVec<[u64; 1]>>,
-    records: VecDeque<KeyRecord>,
+    /// Keyed hash of origin and octets, serial number; whoever finds one compares the octets.
+    index: HashTable<(u64, u64)>,
+    records: VecDeque<Record>,
+    shares: FxHashMap<PeerId, Share>,
+    /// The serial number of the next key.
     next: u64,
+    /// Keys on disk that a start has found too old.
+    outdated: bool,
     seed: u64,
 }
 
@@ -37,6 +108,10 @@ impl Keys {
         self.records.len()
     }
 
+    pub(crate) fn any_to_forget(&self) -> bool {
+        self.outdated || !self.records.is_empty()
+    }
+
     fn hash(&self, origin: PeerId, octets: &[u8]) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);
@@ -45,21 +120,49 @@ impl Keys {
         hasher.finish()
     }
 
-    fn record(&self, serial: u64) -> Option<&KeyRecord> {
-        let first = self.records.front()?.serial;
-        self.records.get(usize::try_from(serial.checked_sub(first)?).ok()?)
+    /// The serial number of the oldest.
+    fn first(&self) -> u64 {
+        self.next - self.records.len() as u64
+    }
+
+    fn record(&self, serial: u64) -> Option<&Record> {
+        self.records.get(usize::try_from(serial.checked_sub(self.first())?).ok()?)
     }
 
     pub(crate) fn find(&self, origin: PeerId, key: &SubmissionKey) -> Known {
-        let serials = self.index.get(&self.hash(origin, &key.octets));
-        let found = serials.into_iter().flatten().find_map(|serial| {
-            self.record(*serial).filter(|record| record.origin == origin && record.key.octets == key.octets)
-        });
-        match found {
+        let hash = self.hash(origin, &key.octets);
+        let is_it = |record: &Record| record.origin == origin && *record.octets == *key.octets;
+        let found = self
+            .index
+            .find(hash, |(known, serial)| *known == hash && self.record(*serial).is_some_and(is_it));
+        match found.and_then(|(_, serial)| self.record(*serial)) {
             None => Known::No,
-            Some(record) if record.key.digest == key.digest => Known::Same(record.results.clone()),
+            Some(record) if record.digest == key.digest => Known::Same(record.results.to_vec()),
             Some(_) => Known::Other,
         }
+    }
+
+    /// Whether an origin that may take `limit` octets has room for a key with so many results.
+    pub(crate) fn room(&self, origin: PeerId, key: &SubmissionKey, results: usize, limit: usize) -> bool {
+        let taken = self.shares.get(&origin).map_or(0, |share| share.octets);
+        let mixed = if results == 1 { 0 } else { results };
+        taken.saturating_add(cost(key.octets.len(), mixed)) <= limit
+    }
+
+    /// When the oldest key of an origin is forgotten.
+    pub(crate) fn oldest(&mut self, origin: PeerId) -> Option<Moment> {
+        let first = self.first();
+        let share = self.shares.get_mut(&origin)?;
+        // What was passed over once is not looked at again.
+        let mut serial = share.oldest.max(first);
+        while let Some(record) = self.records.get(usize::try_from(serial - first).ok()?) {
+            if record.origin == origin {
+                share.oldest = serial;
+                return Some(record.until);
+            }
+            serial += 1;
+        }
+        None
     }
 
     /// Remembers a key; gives back the record that is to be written.
@@ -67,71 +170,98 @@ impl Keys {
         &mut self,
         origin: PeerId,
         key: SubmissionKey,
-        at: Timestamp,
+        (now, retention): (Now, Duration),
         results: Vec<Result<MessageId, Refusal>>,
     ) -> KeyRecord {
-        let record = KeyRecord { serial: self.next, origin, key, at, results };
-        self.recover(record.clone());
+        let record = KeyRecord { serial: self.next, origin, key, at: now.wall, results };
+        self.insert(record.clone(), now.mono + retention);
         record
     }
 
-    /// Takes a record as it was found on disk; they come by growing serial number.
-    pub(crate) fn recover(&mut self, record: KeyRecord) {
-        // The index counts on serial numbers without holes; a hole would be a damaged table, and its keys are forgotten.
-        if self.records.back().is_some_and(|last| last.serial + 1 != record.serial) {
+    /// Takes a record as it was found on disk; they come by growing serial number. Those that are too old are passed over.
+    pub(crate) fn recover(&mut self, record: KeyRecord, now: Now, retention: Duration) {
+        // Places count on serial numbers without holes; a hole would be a damaged table, and its keys are forgotten.
+        if record.serial != self.next {
             self.records.clear();
             self.index.clear();
+            self.shares.clear();
         }
-        self.next = record.serial + 1;
-        let hash = self.hash(record.origin, &record.key.octets);
-        self.index.entry(hash).or_default().push(record.serial);
-        self.records.push_back(record);
+        if self.records.is_empty() && record.at + retention <= now.wall {
+            self.next = record.serial + 1;
+            self.outdated = true;
+            return;
+        }
+        let until = now.moment_of(record.at + retention);
+        self.insert(record, until);
     }
 
-    /// Forgets what is older than `retention` or more than `limit`; the smallest serial number that is left, if any
-    /// went.
-    pub(crate) fn forget(&mut self, now: Timestamp, retention: Duration, limit: usize) -> Option<u64> {
-        let mut gone = None;
-        while let Some(first) = self.records.front()
-            && (first.at + retention <= now || self.records.len() > limit)
+    fn insert(&mut self, record: KeyRecord, until: Moment) {
+        let KeyRecord { serial, origin, key, results, .. } = record;
+        let hash = self.hash(origin, &key.octets);
+        self.index.insert_unique(hash, (hash, serial), |(hash, _)| *hash);
+        let results = Results::of(results);
+        let record =
+            Record { origin, digest: key.digest, until, octets: key.octets.as_slice().into(), results };
+        let share = self.shares.entry(origin).or_insert(Share { octets: 0, oldest: serial });
+        share.octets += record.cost();
+        self.records.push_back(record);
+        self.next = serial + 1;
+    }
+
+    /// Forgets what has been remembered long enough; the smallest serial number that is left, if any went.
+    pub(crate) fn forget(&mut self, now: Moment) -> Option<u64> {
+        let mut any = std::mem::take(&mut self.outdated);
+        while let Some(record) = self.records.front()
+            && record.until <= now
         {
-            let (serial, hash) = (first.serial, self.hash(first.origin, &first.key.octets));
-            if let Some(serials) = self.index.get_mut(&hash) {
-                serials.retain(|other| *other != serial);
-                if serials.is_empty() {
-                    self.index.remove(&hash);
+            let (serial, hash) = (self.first(), self.hash(record.origin, &record.octets));
+            if let Ok(found) = self.index.find_entry(hash, |entry| *entry == (hash, serial)) {
+                found.remove();
+            }
+            if let Some(share) = self.shares.get_mut(&record.origin) {
+                share.octets = share.octets.saturating_sub(record.cost());
+                if share.octets == 0 {
+                    self.shares.remove(&record.origin);
                 }
             }
             self.records.pop_front();
-            gone = Some(serial + 1);
+            any = true;
         }
-        gone
+        any.then(|| self.first())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Timestamp;
+
+    const RETENTION: Duration = Duration::from_secs(1);
+
+    /// Both clocks at the same number of milliseconds.
+    fn at(ms: u64) -> (Now, Duration) {
+        (Now { wall: Timestamp(ms), mono: Moment(ms) }, RETENTION)
+    }
 
     fn key(name: &[u8], digest: u64) -> SubmissionKey {
-        SubmissionKey { octets: smallvec::SmallVec::from_slice(name), digest }
+        SubmissionKey { octets: smallvec::SmallVec::from_slice(name), digest, required: true }
     }
 
     #[test]
     fn a_key_is_its_origins_own_and_forgotten_in_time() {
         let mut keys = Keys::new(7);
         let answer = vec![Ok(MessageId(5)), Err(Refusal::QueueFull)];
-        let record = keys.remember(PeerId(1), key(b"a", 1), Timestamp(1000), answer.clone());
-        keys.remember(PeerId(1), key(b"b", 1), Timestamp(2000), Vec::new());
+        let record = keys.remember(PeerId(1), key(b"a", 1), at(1000), answer.clone());
+        keys.remember(PeerId(1), key(b"b", 1), at(2000), Vec::new());
         assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::Same(answer.clone()));
         assert_eq!(keys.find(PeerId(1), &key(b"a", 2)), Known::Other);
         assert_eq!(keys.find(PeerId(2), &key(b"a", 1)), Known::No);
-        let day = Duration::from_secs(1);
-        assert_eq!(keys.forget(Timestamp(1999), day, 10), None);
-        assert_eq!(keys.forget(Timestamp(2000), day, 10), Some(record.serial + 1));
+        assert_eq!(keys.forget(Moment(1999)), None);
+        assert_eq!(keys.forget(Moment(2000)), Some(record.serial + 1));
         assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::No);
         assert!(matches!(keys.find(PeerId(1), &key(b"b", 1)), Known::Same(_)));
-        assert_eq!(keys.forget(Timestamp(2000), day, 0), Some(2));
+        assert_eq!(keys.forget(Moment(3000)), Some(2));
+        assert!(keys.shares.is_empty());
         assert_eq!(keys.len(), 0);
     }
 
@@ -139,15 +269,71 @@ mod tests {
     fn keys_come_back_from_disk() {
         let mut keys = Keys::new(1);
         let answer = vec![Ok(MessageId(9))];
-        let first = keys.remember(PeerId(1), key(b"x", 3), Timestamp(1), answer.clone());
-        let second = keys.remember(PeerId(1), key(b"y", 3), Timestamp(1), answer.clone());
+        let first = keys.remember(PeerId(1), key(b"x", 3), at(1), answer.clone());
+        let second = keys.remember(PeerId(1), key(b"y", 3), at(1), answer.clone());
         let mut again = Keys::new(2);
-        again.recover(first);
-        again.recover(second.clone());
+        again.recover(first, at(2).0, RETENTION);
+        again.recover(second.clone(), at(2).0, RETENTION);
         assert_eq!(again.find(PeerId(1), &key(b"y", 3)), Known::Same(answer));
+        assert_eq!(again.remember(PeerId(1), key(b"z", 0), at(2), Vec::new()).serial, second.serial + 1);
+    }
+
+    #[test]
+    fn keys_that_are_too_old_are_left_out_of_a_recovery() {
+        let mut keys = Keys::new(1);
+        let old = keys.remember(PeerId(1), key(b"x", 3), at(1000), vec![Ok(MessageId(9))]);
+        let young = keys.remember(PeerId(1), key(b"y", 3), at(2000), vec![Ok(MessageId(10))]);
+        let mut again = Keys::new(2);
+        again.recover(old, at(2500).0, RETENTION);
+        assert_eq!(again.len(), 0);
+        again.recover(young, at(2500).0, RETENTION);
+        assert_eq!(again.len(), 1);
+        assert_eq!(again.find(PeerId(1), &key(b"x", 3)), Known::No);
+        assert_eq!(again.forget(Moment(2500)), Some(1), "its row goes as well");
+        assert_eq!(again.forget(Moment(2500)), None);
+    }
+
+    #[test]
+    fn answers_come_back_whole() {
+        let mut keys = Keys::new(1);
+        let ids = |ids: &[u64]| ids.iter().map(|id| Ok(MessageId(*id))).collect::<Vec<_>>();
+        let mixed = vec![Ok(MessageId(20)), Err(Refusal::QueueFull), Ok(MessageId(21))];
+        let answers = [ids(&[5]), ids(&[6, 7, 8]), ids(&[9, 11]), mixed, Vec::new()];
+        for (name, answer) in (b'a'..).zip(&answers) {
+            keys.remember(PeerId(1), key(&[name], 1), at(1), answer.clone());
+        }
+        for (name, answer) in (b'a'..).zip(answers) {
+            assert_eq!(keys.find(PeerId(1), &key(&[name], 1)), Known::Same(answer));
+        }
+    }
+
+    #[test]
+    fn the_memory_of_one_origin_is_not_anothers() {
+        let mut keys = Keys::new(1);
+        let limit = 3 * cost(1, 0);
+        for (name, ms) in (b'a'..).zip([10, 20, 30]) {
+            assert!(keys.room(PeerId(1), &key(&[name], 1), 1, limit));
+            keys.remember(PeerId(1), key(&[name], 1), at(ms), vec![Ok(MessageId(ms))]);
+        }
+        assert!(!keys.room(PeerId(1), &key(b"d", 1), 1, limit));
+        assert!(keys.room(PeerId(2), &key(b"d", 1), 1, limit));
+        keys.remember(PeerId(2), key(b"d", 1), at(40), vec![Ok(MessageId(40))]);
         assert_eq!(
-            again.remember(PeerId(1), key(b"z", 0), Timestamp(2), Vec::new()).serial,
-            second.serial + 1
+            (keys.oldest(PeerId(1)), keys.oldest(PeerId(2))),
+            (Some(Moment(1010)), Some(Moment(1040)))
         );
+        keys.forget(Moment(1010));
+        assert!(keys.room(PeerId(1), &key(b"d", 1), 1, limit));
+        assert_eq!(keys.oldest(PeerId(1)), Some(Moment(1020)));
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_clock_makes_no_key_older() {
+        let mut keys = Keys::new(1);
+        let jumped = Now { wall: Timestamp(1_000_000_000), mono: Moment(1000) };
+        keys.remember(PeerId(1), key(b"before", 1), at(1000), vec![Ok(MessageId(1))]);
+        keys.remember(PeerId(1), key(b"after", 1), (jumped, RETENTION), vec![Ok(MessageId(2))]);
+        assert_eq!(keys.forget(Moment(1999)), None);
+        assert_eq!(keys.forget(Moment(2000)), Some(2));
     }
 }

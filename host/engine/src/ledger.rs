@@ -103,6 +103,10 @@ impl Parking {
         self.order.push_back(number);
     }
 
+    pub(crate) fn holds(&self, key: u64) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
     /// Takes out everything parked under a key, oldest first.
     pub(crate) fn claim(&mut self, key: u64, group: u32, id: &PeerMessageId) -> Vec<(u64, Parked)> {
         let Some(numbers) = self.by_key.remove(&key) else { return Vec::new() };
@@ -117,6 +121,25 @@ impl Parking {
         mine.into_iter()
             .filter_map(|number| self.parked.remove(&number).map(|(_, parked)| (number, parked)))
             .collect()
+    }
+
+    /// The peer has another group: what it sent is found under the new one. `key` is the new key of a receipt's id.
+    pub(crate) fn regroup(&mut self, peer: PeerId, group: u32, key: impl Fn(&PeerMessageId) -> u64) {
+        for (number, (old, parked)) in &mut self.parked {
+            if parked.peer != peer || parked.group == group {
+                continue;
+            }
+            if let Some(numbers) = self.by_key.get_mut(old) {
+                numbers.retain(|other| other != number);
+                if numbers.is_empty() {
+                    self.by_key.remove(old);
+                }
+            }
+            (*old, parked.group) = (key(&parked.receipt.id), group);
+            let numbers = self.by_key.entry(*old).or_default();
+            let place = numbers.partition_point(|other| other < number);
+            numbers.insert(place, *number);
+        }
     }
 
     /// Takes out what has been parked long enough, and the oldest if there is more than `limit`.

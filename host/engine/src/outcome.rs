@@ -365,9 +365,13 @@ impl Engine {
         self.peer_of(slot).uncertain -= 1;
         let id = self.slab[slot].id;
         self.doubtful.remove(&id);
-        if let Some(key) = self.doubt_key(group, slot)
-            && let Some(ids) = self.in_doubt.get_mut(&key)
-        {
+        if let Some(key) = self.doubt_key(group, slot) {
+            self.forget_doubt(key, id);
+        }
+    }
+
+    pub(crate) fn forget_doubt(&mut self, key: u64, id: MessageId) {
+        if let Some(ids) = self.in_doubt.get_mut(&key) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
                 self.in_doubt.remove(&key);

@@ -103,7 +103,8 @@ impl Engine {
     /// Takes what was found written down beside messages, before them; each kind by growing number.
     pub fn recover_remembered(&mut self, now: Now, found: Remembered) {
         match found {
-            Remembered::Key(record) => self.keys.recover(record),
+            Remembered::Group(peer, group) => self.recover_group(peer, group),
+            Remembered::Key(record) => self.keys.recover(record, now, self.settings.key_retention),
             Remembered::Stopped(consent) => {
                 self.consents.set(consent, true);
             }

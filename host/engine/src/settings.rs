@@ -47,6 +47,9 @@ pub struct PeerSettings {
     pub max_attempts: u16,
     /// Of an account: a receipt for each part of a long message as it comes, instead of one for the whole.
     pub part_receipts: bool,
+    /// Of whoever submits: octets of memory for its submission keys. With more, new keys that are required are refused, and
+    /// none is forgotten before [`Settings::key_retention`].
+    pub key_memory: usize,
     /// Of an account: what it sends to subscribers who told the sender to stop is refused.
     pub opt_out: bool,
 }
@@ -70,6 +73,7 @@ impl PeerSettings {
             retry: [10, 30, 60, 300, 900, 3600].map(Duration::from_secs).to_vec(),
             max_attempts: 0,
             part_receipts: false,
+            key_memory: 256 << 20,
             opt_out: false,
         }
     }
@@ -105,10 +109,8 @@ pub struct Settings {
     pub reroute_after: Duration,
     /// How long a receipt of ours waits for its submitter to be bound.
     pub own_receipt_validity: Duration,
-    /// How long submission keys are remembered, and how many at most.
+    /// How long submission keys are remembered.
     pub key_retention: Duration,
-    /// See `key_retention`; beyond it the oldest are forgotten.
-    pub key_limit: usize,
     /// Whether a resolver is bound, a delivery policy, a biller; changed by [`crate::Event::Hooks`]. At a start these must
     /// say what is bound though it may not be loaded yet: without a resolver, what waits for one fails.
     pub resolver: bool,
@@ -147,7 +149,6 @@ impl Default for Settings {
             reroute_after: Duration::from_secs(30),
             own_receipt_validity: Duration::from_secs(3 * 86_400),
             key_retention: Duration::from_secs(86_400),
-            key_limit: 2_000_000,
             resolver: false,
             delivery_policy: false,
             biller: false,

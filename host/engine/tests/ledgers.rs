@@ -225,7 +225,7 @@ fn keys_are_forgotten_in_time() {
     let mut house = House::new(|_| {});
     let submit = || Event::AcceptMany {
         messages: vec![message()],
-        key: Some(SubmissionKey { octets: b"k".as_slice().into(), digest: 1 }),
+        key: Some(SubmissionKey { octets: b"k".as_slice().into(), digest: 1, required: true }),
         reply: REPLY,
     };
     let first = answers(&house.run(vec![submit()]));
@@ -235,4 +235,48 @@ fn keys_are_forgotten_in_time() {
     house.now = Now { wall: house.now.wall + day, mono: house.now.mono + day };
     let out = house.run(Vec::new());
     assert_eq!((out.batch.keys_done, house.engine.keys()), (Some(1), 0));
+}
+
+#[test]
+fn a_new_key_is_refused_when_the_accounts_memory_is_full_and_no_live_one_is_forgotten() {
+    let mut house = House::new(|_| {});
+    let mut settings = PeerSettings::new(message().origin);
+    settings.key_memory = 1000;
+    house.run(vec![Event::Peer(settings)]);
+    let mut lasting = message();
+    lasting.expires_at = lasting.expires_at + Duration::from_secs(200_000);
+    let submit = |name: u32, required: bool| Event::AcceptMany {
+        messages: vec![lasting.clone()],
+        key: Some(SubmissionKey { octets: name.to_be_bytes().as_slice().into(), digest: 1, required }),
+        reply: REPLY,
+    };
+    let mut taken = Vec::new();
+    let refused = (0..1000).find_map(|name| match answers(&house.run(vec![submit(name, true)])).as_slice() {
+        [Answer::Refused(Refusal::KeysFull { retry_after })] => Some(*retry_after),
+        answer => {
+            taken.push(answer.to_vec());
+            None
+        }
+    });
+    // The oldest is forgotten after a day.
+    assert_eq!(refused, Some(86_400));
+    assert!(!taken.is_empty());
+    for (name, answer) in (0..).zip(&taken) {
+        assert_eq!(answers(&house.run(vec![submit(name, true)])), *answer, "a live key was forgotten");
+    }
+    let sequence = answers(&house.run(vec![submit(5000, false)]));
+    assert!(
+        matches!(sequence.as_slice(), [Answer::AcceptedMany(results)] if results[0].is_ok()),
+        "{sequence:?}"
+    );
+    assert_eq!(
+        house.engine.keys(),
+        taken.len(),
+        "a protocol's sequence number is accepted and not remembered"
+    );
+    let day = Duration::from_secs(86_401);
+    house.now = Now { wall: house.now.wall + day, mono: house.now.mono + day };
+    house.run(Vec::new());
+    let again = answers(&house.run(vec![submit(5001, true)]));
+    assert!(matches!(again.as_slice(), [Answer::AcceptedMany(results)] if results[0].is_ok()), "{again:?}");
 }

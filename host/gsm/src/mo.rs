@@ -58,7 +58,9 @@ pub(crate) enum Unread {
 fn of_refusal(refusal: Refusal) -> No {
     match refusal {
         Refusal::QueueFull => no(RpCause::CONGESTION, FailureCause::SC_BUSY, "queue full"),
-        Refusal::Throttled => no(RpCause::CONGESTION, FailureCause::SC_BUSY, "throttled"),
+        Refusal::Throttled | Refusal::KeysFull { .. } => {
+            no(RpCause::CONGESTION, FailureCause::SC_BUSY, "throttled")
+        }
         Refusal::ShuttingDown => no(RpCause::TEMPORARY_FAILURE, FailureCause::SC_FAILURE, "shutting down"),
         Refusal::Rejected(RejectReason::TryLater) => {
             no(RpCause::TEMPORARY_FAILURE, FailureCause::SC_BUSY, "routing says later")

@@ -93,6 +93,10 @@ pub struct Binding {
     pub plugin: String,
     /// Its version.
     pub version: String,
+    /// All of the component's SHA-256, in hexadecimal digits: set when it is activated. Empty in bindings of before, which
+    /// hold to the version alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sha256: String,
     /// The policy document.
     #[serde(default)]
     pub policy: String,
@@ -151,6 +155,7 @@ impl Binding {
         Self {
             plugin: plugin.to_owned(),
             version: version.to_owned(),
+            sha256: String::new(),
             policy: policy.to_owned(),
             on_fault: OnFault::default(),
             memory: default_memory(),

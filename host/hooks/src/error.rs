@@ -144,6 +144,17 @@ pub enum HookError {
         /// The version that it should be.
         version: String,
     },
+    /// Other octets are kept under the version that an upload would have.
+    #[error(
+        "version {version} of {plugin} is kept with other octets, whose SHA-256 begins alike: build the component anew, or give \
+         the plugin another name"
+    )]
+    OtherOctets {
+        /// The plugin.
+        plugin: String,
+        /// The version of both.
+        version: String,
+    },
     /// A name that cannot be a plugin's.
     #[error("{0:?} cannot be a plugin's name: use 1 to 64 letters, digits, '-' or '_'")]
     BadName(String),

@@ -19,6 +19,9 @@ pub struct VersionInfo {
     pub plugin: String,
     /// The first twelve hexadecimal digits of its SHA-256.
     pub version: String,
+    /// All of its SHA-256, in hexadecimal digits: what bindings hold to.
+    #[serde(default)]
+    pub sha256: String,
     /// Octets of the component.
     pub size: u64,
     /// The hook that it can serve.
@@ -65,10 +68,13 @@ pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), HookError> {
     write().map_err(HookError::storage(path))
 }
 
-/// A version is the first twelve hexadecimal digits of the component's SHA-256.
-fn version_of(octets: &[u8]) -> String {
-    Sha256::digest(octets).iter().take(6).map(|octet| format!("{octet:02x}")).collect()
+/// The hexadecimal digits of a component's SHA-256; the first [`VERSION`] of them are its version.
+fn digest(octets: &[u8]) -> String {
+    Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect()
 }
+
+/// Digits of a version: enough for people to tell versions apart, and too few for octets of strangers.
+const VERSION: usize = 12;
 
 fn good_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
@@ -114,8 +120,10 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
-        let version = version_of(octets);
+        let sha256 = digest(octets);
+        let version = sha256[..VERSION].to_owned();
         let path = self.component(plugin, &version);
+        self.refuse_others(plugin, &version, &sha256)?;
         // Uploaded again without its signature, a version keeps the one it has, if that still counts.
         let kept = std::fs::read_to_string(path.with_extension("sig")).ok();
         let kept = kept.filter(|kept| signature.is_none() && self.trust.judge(octets, Some(kept)).is_ok());
@@ -126,6 +134,7 @@ impl Library {
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.clone(),
+            sha256,
             size: octets.len() as u64,
             hook,
             wit,
@@ -148,8 +157,29 @@ impl Library {
         Ok(info)
     }
 
-    /// A version's component, compiled.
-    pub(crate) fn compiled(&self, engine: &Engine, plugin: &str, version: &str) -> Result<Kept, HookError> {
+    /// A version keeps its octets: others that begin with the same digits are refused. A damaged file may be mended, by what
+    /// it was.
+    fn refuse_others(&self, plugin: &str, version: &str, sha256: &str) -> Result<(), HookError> {
+        let path = self.component(plugin, version);
+        let described = std::fs::read(path.with_extension("json")).ok();
+        let described = described.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
+        let known = described.map(|info| info.sha256).filter(|sha256| !sha256.is_empty());
+        let kept = || std::fs::read(&path).ok().map(|octets| digest(&octets));
+        match known.or_else(|| kept().filter(|kept| kept.starts_with(version))) {
+            Some(known) if known != sha256 => {
+                Err(HookError::OtherOctets { plugin: plugin.to_owned(), version: version.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All of a kept version's SHA-256.
+    pub(crate) fn sha256(&self, plugin: &str, version: &str) -> Result<String, HookError> {
+        self.octets(plugin, version, "").map(|octets| digest(&octets))
+    }
+
+    /// A version's octets. `sha256` is what they have to be, if it is known.
+    fn octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<Vec<u8>, HookError> {
         let known = good_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
         let path = self.component(plugin, version);
         let unknown = || HookError::Unknown { plugin: plugin.to_owned(), version: version.to_owned() };
@@ -161,9 +191,23 @@ impl Library {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(unknown()),
             Err(source) => return Err(HookError::Storage { path, source }),
         };
-        if version_of(&octets) != version {
+        let is = digest(&octets);
+        if is[..VERSION] != *version || (!sha256.is_empty() && is != sha256) {
             return Err(HookError::Damaged { path, version: version.to_owned() });
         }
+        Ok(octets)
+    }
+
+    /// A version's component, compiled. `sha256` is what it has to be, if the binding knows it.
+    pub(crate) fn compiled(
+        &self,
+        engine: &Engine,
+        plugin: &str,
+        version: &str,
+        sha256: &str,
+    ) -> Result<Kept, HookError> {
+        let path = self.component(plugin, version);
+        let octets = self.octets(plugin, version, sha256)?;
         // What was let in without a signature may not serve once signatures are required. While they are not, what serves
         // goes on doing so though its signer is trusted no more.
         if self.trust.required {
@@ -206,11 +250,12 @@ impl Library {
     }
 
     fn describe(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
-        let kept = self.compiled(engine, plugin, version).ok()?;
+        let kept = self.compiled(engine, plugin, version, "").ok()?;
         let size = path.metadata().map_or(0, |data| data.len());
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.to_owned(),
+            sha256: self.sha256(plugin, version).ok()?,
             size,
             hook: kept.hook,
             wit: kept.wit,

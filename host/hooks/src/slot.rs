@@ -216,7 +216,12 @@ impl<W: World> Slot<W> {
             if let Some(running) = running.iter().find(|generation| generation.serves(binding)) {
                 return Ok(running.clone());
             }
-            let kept = means.library.compiled(&means.runtime.engine, &binding.plugin, &binding.version)?;
+            let kept = means.library.compiled(
+                &means.runtime.engine,
+                &binding.plugin,
+                &binding.version,
+                &binding.sha256,
+            )?;
             if kept.hook != W::HOOK {
                 return Err(HookError::WrongHook {
                     plugin: binding.plugin.clone(),
@@ -240,13 +245,21 @@ impl<W: World> Slot<W> {
                 return Err(HookError::UnknownReferences { plugin, names: reference::listed(&unknown) });
             }
             let engine = &self.means.runtime.engine;
-            let kept = self.means.library.compiled(engine, &plugin, &version)?;
+            let kept = self.means.library.compiled(engine, &plugin, &version, &one.binding.sha256)?;
             let imports = one.binding.grants.missing(&world::imports(engine, &kept.component));
             if !imports.is_empty() {
                 return Err(HookError::NotGranted { plugin, version, imports: imports.join(" and ") });
             }
         }
         Ok(())
+    }
+
+    /// The bindings, each with what its component is by all of its digest.
+    fn pinned(&self, mut bindings: Vec<Binding>) -> Result<Vec<Binding>, HookError> {
+        for binding in &mut bindings {
+            binding.sha256 = self.means.library.sha256(&binding.plugin, &binding.version)?;
+        }
+        Ok(bindings)
     }
 
     fn purpose(conditions: Conditions) -> Purpose {
@@ -279,6 +292,7 @@ impl<W: World> Slot<W> {
     ) -> Result<BindingRecord, HookError> {
         let _changing = self.changing.lock();
         self.expect(conditions.expected)?;
+        let bindings = self.pinned(bindings)?;
         let chain = self.start(&bindings, &[], Self::purpose(conditions))?;
         if !conditions.force {
             self.check(&chain)?;
@@ -410,7 +424,7 @@ impl<W: World> Slot<W> {
         {
             return Err(HookError::BadShare);
         }
-        let record = CandidateRecord { since: now, trying, chain: bindings };
+        let record = CandidateRecord { since: now, trying, chain: self.pinned(bindings)? };
         let before = self.live.load().candidate.clone();
         if let Some(before) = &before {
             self.forget_shadow(&before.record);

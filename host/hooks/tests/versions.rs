@@ -3,10 +3,11 @@
 
 mod support;
 
-use hooks::{Binding, HookError};
+use hooks::{Binding, HookError, Hooks};
 use model::Hook;
 use std::path::{Path, PathBuf};
-use support::{House, NOW, everything_to, guest, peers};
+use std::sync::Arc;
+use support::{House, NOW, directory, everything_to, guest, options, peers, powers, until};
 
 /// The smallest component: it imports and exports nothing.
 const EMPTY_COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -62,6 +63,33 @@ fn a_component_that_changed_on_disk_is_not_run_under_its_old_version() {
     assert_eq!(house.binding("prefix_router", &everything_to("north")), binding);
     house.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
     assert_eq!(peers(&house.route("good")), [house.peer("north")]);
+}
+
+/// Twelve digits are 48 bits: somebody with time can make two components that have them in common.
+#[test]
+fn other_octets_under_a_version_that_exists_are_refused_and_never_run() {
+    let house = House::new();
+    let binding = house.binding("prefix_router", &everything_to("north"));
+    house.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
+    let other = format!("{}{}", binding.version, "0".repeat(52));
+    let replace = |path: &Path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(&binding.sha256), "{text}");
+        std::fs::write(path, text.replace(&binding.sha256, &other)).unwrap();
+    };
+    let described =
+        house.folder.path().join("components/prefix_router").join(format!("{}.json", binding.version));
+    replace(&described);
+    let refused = house.hooks.upload("prefix_router", &guest("prefix_router"), None).unwrap_err();
+    assert!(matches!(&refused, HookError::OtherOctets { .. }), "{refused}");
+    // Nor does a binding serve with other octets than those that it was activated with.
+    replace(&house.folder.path().join("router.json"));
+    let House { hooks, folder, .. } = house;
+    let gone = Arc::downgrade(&hooks);
+    drop(hooks);
+    until("the old house is gone", || gone.strong_count() == 0);
+    let opened = Hooks::open(folder.path(), options(), directory(), powers(folder.path()));
+    assert!(matches!(opened, Err(HookError::Damaged { .. })));
 }
 
 #[test]

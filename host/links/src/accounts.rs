@@ -1,7 +1,7 @@
 use crate::state::LinkRecord;
 use crate::{AccountOptions, clock};
 use bytes::Bytes;
-use doors::Bucket;
+use doors::{AccountRate, AccountRates};
 use model::PeerId;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -30,7 +30,7 @@ struct SessionEntry {
 #[derive(Debug)]
 pub(crate) struct Account {
     options: RwLock<Arc<AccountOptions>>,
-    bucket: Mutex<Option<Bucket>>,
+    rate: Arc<AccountRate>,
     sessions: Mutex<Vec<SessionEntry>>,
     /// A session has ended, or has proved that it lives.
     stirred: Notify,
@@ -51,11 +51,10 @@ impl Drop for Seat {
 }
 
 impl Account {
-    fn new(options: AccountOptions) -> Self {
-        let bucket = options.rate.map(|rate| Bucket::new(rate, options.burst, clock::now()));
+    fn new(options: AccountOptions, rate: Arc<AccountRate>) -> Self {
         Self {
             options: RwLock::new(Arc::new(options)),
-            bucket: Mutex::new(bucket),
+            rate,
             sessions: Mutex::default(),
             stirred: Notify::new(),
         }
@@ -66,16 +65,12 @@ impl Account {
     }
 
     fn change(&self, options: AccountOptions) {
-        let old = self.options();
-        if old.rate != options.rate || old.burst != options.burst {
-            *self.bucket.lock() = options.rate.map(|rate| Bucket::new(rate, options.burst, clock::now()));
-        }
         *self.options.write() = Arc::new(options);
     }
 
     /// Whether `parts` may be submitted now.
     pub(crate) fn take(&self, parts: u32, now: Instant) -> bool {
-        self.bucket.lock().as_mut().is_none_or(|bucket| bucket.take(parts, now))
+        self.rate.take(parts, now)
     }
 
     /// A place, if there is one.
@@ -150,7 +145,8 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// Adds an account or changes one. Sessions that exist go on, under the new rules where these concern single
     /// messages; a changed system_id ends them.
-    pub(crate) fn set(&self, options: AccountOptions, until: Instant) -> Arc<Account> {
+    pub(crate) fn set(&self, options: AccountOptions, rates: &AccountRates, until: Instant) -> Arc<Account> {
+        let rate = rates.set(options.peer, options.rate, options.burst, clock::now());
         let mut accounts = self.by_system_id.write();
         let renamed = accounts
             .iter()
@@ -167,7 +163,7 @@ impl Accounts {
                 account.clone()
             }
             None => {
-                let (system_id, account) = (options.system_id.clone(), Arc::new(Account::new(options)));
+                let (system_id, account) = (options.system_id.clone(), Arc::new(Account::new(options, rate)));
                 accounts.insert(system_id, account.clone());
                 account
             }

@@ -179,7 +179,7 @@ impl Links {
     /// When its SGIP address is none; its other side works then.
     pub fn set_account(&self, options: AccountOptions) -> Result<(), PeerError> {
         let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
-        let account = self.shared.accounts.set(options, clock::now() + LEAVE);
+        let account = self.shared.accounts.set(options, self.shared.hub.rates(), clock::now() + LEAVE);
         let Some(sp) = sp.map(Arc::new) else {
             self.forget_sp(&name, peer);
             return Ok(());

@@ -6,7 +6,9 @@ pub(crate) fn of_submission(refusal: Refusal) -> Status {
     match refusal {
         // A shutdown passes: the ESME is to come back, and 0x14 is what clients take for "later".
         Refusal::QueueFull | Refusal::ShuttingDown => Status::RMSGQFUL,
-        Refusal::Throttled | Refusal::Rejected(RejectReason::TryLater) => Status::RTHROTTLED,
+        Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
+            Status::RTHROTTLED
+        }
         Refusal::Rejected(RejectReason::NoRoute | RejectReason::InvalidDestination) => Status::RINVDSTADR,
         Refusal::Rejected(RejectReason::InvalidSource) => Status::RINVSRCADR,
         Refusal::Rejected(
@@ -30,6 +32,7 @@ pub(crate) fn of_delivery(refusal: Refusal) -> Status {
     match refusal {
         Refusal::QueueFull
         | Refusal::Throttled
+        | Refusal::KeysFull { .. }
         | Refusal::ShuttingDown
         | Refusal::Internal
         | Refusal::Rejected(RejectReason::TryLater | RejectReason::Fault) => Status::RX_T_APPN,

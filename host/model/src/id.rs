@@ -110,6 +110,9 @@ pub struct SubmissionKey {
     pub octets: SmallVec<[u8; 24]>,
     /// A digest of the content, by which a repetition is told from another submission under the same name.
     pub digest: u64,
+    /// Whether its submitter chose it and counts on it: if it cannot be remembered, the submission is refused. A sequence
+    /// number of a protocol is no such key: its submission is accepted all the same. Not written down.
+    pub required: bool,
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod pool_record;
 mod pool_request;
 mod receipt;
 mod resolution;
+mod segment;
 mod sender;
 mod time;
 mod trace;
@@ -39,6 +40,7 @@ pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, Pool
 pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
 pub use receipt::{Receipt, ReceiptState};
 pub use resolution::{Imsi, Resolution, Subscriber};
+pub use segment::Segment;
 pub use sender::{NoSender, SenderWish};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{Final, FinalState, Step, StepKind};

@@ -151,7 +151,7 @@ pub struct Message {
     pub priority: Priority,
     /// Receipts wanted.
     pub receipts: ReceiptRequest,
-    /// A waiting message of the same origin, source, destination and service is to be replaced.
+    /// One waiting message of the same origin, source, destination and service, the newest, is to be replaced.
     pub replace_if_present: bool,
     /// The user data.
     pub text: Text,

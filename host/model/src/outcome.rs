@@ -88,6 +88,11 @@ pub enum Refusal {
     ShuttingDown,
     /// The submission's key was used before, for another submission (SGIP 1.2 §3.4: error 9).
     KeyReused,
+    /// The account has as many idempotency keys as it may; in so many seconds the oldest is forgotten.
+    KeysFull {
+        /// Seconds.
+        retry_after: u32,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -103,6 +108,13 @@ impl fmt::Display for Refusal {
             Self::Internal => "internal fault",
             Self::ShuttingDown => "shutting down",
             Self::KeyReused => "the key was used before for another submission",
+            Self::KeysFull { retry_after } => {
+                return write!(
+                    f,
+                    "the memory for the account's idempotency keys is full (idempotency-memory): a new key is taken in \
+                     {retry_after} s, a submission without a key at once"
+                );
+            }
         };
         f.write_str(text)
     }

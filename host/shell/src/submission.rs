@@ -75,14 +75,20 @@ pub(crate) fn key(submission: &Submission, caller: &Number) -> Result<Option<Sub
     let digest = digest.finalize();
     let first = digest.first_chunk().copied().unwrap_or_default();
     let octets = format!("{caller} {word}").into_bytes();
-    Ok(Some(SubmissionKey { octets: octets.as_slice().into(), digest: u64::from_be_bytes(first) }))
+    Ok(Some(SubmissionKey {
+        octets: octets.as_slice().into(),
+        digest: u64::from_be_bytes(first),
+        required: true,
+    }))
 }
 
 /// A refusal of the engine's.
 pub(crate) fn refused(refusal: Refusal) -> Fault {
     let kind = match refusal {
         Refusal::QueueFull | Refusal::ShuttingDown => Kind::Unavailable,
-        Refusal::Throttled | Refusal::Rejected(RejectReason::TryLater) => Kind::Throttled,
+        Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
+            Kind::Throttled
+        }
         Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => Kind::Internal,
         Refusal::Rejected(_) => Kind::Rejected,
         Refusal::BadSchedule | Refusal::Expired => Kind::Invalid,

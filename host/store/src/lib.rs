@@ -7,6 +7,7 @@
 
 mod cursor;
 mod error;
+mod groups;
 pub mod ledger;
 pub mod money;
 pub mod orders;

@@ -1,4 +1,5 @@
 use crate::cursor::Cursor;
+use crate::groups::GROUP_OF;
 use crate::record::{self, Decoder};
 use crate::store::{
     HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
@@ -6,7 +7,7 @@ use crate::store::{
 };
 use crate::{Store, StoreError, ledger, money, orders, pool_tables};
 use engine::{Consent, Handed, Recovered, Remembered};
-use model::{AddressBytes, MessageId};
+use model::{AddressBytes, MessageId, PeerId};
 use redb::{ReadableDatabase, ReadableTable};
 use rustc_hash::FxHashMap;
 
@@ -74,13 +75,17 @@ impl Store {
         Ok(recovery)
     }
 
-    /// Hands over what is written down beside messages: submission keys, parked receipts and settlements by growing
+    /// Hands over what is written down beside messages: groups of peers, submission keys, parked receipts and settlements by growing
     /// number, the subscribers' stops, admins' orders, ledger accounts and what was done to them. The engine wants it before the messages.
     ///
     /// # Errors
     /// When the disk fails or a record is damaged.
     pub fn recover_remembered(&self, mut each: impl FnMut(Remembered)) -> Result<(), StoreError> {
         let transaction = self.database.begin_read()?;
+        for row in transaction.open_table(GROUP_OF)?.iter()? {
+            let (peer, group) = row?;
+            each(Remembered::Group(PeerId(peer.value()), group.value()));
+        }
         for row in transaction.open_table(KEYS)?.iter()? {
             let (serial, value) = row?;
             let serial = serial.value();

@@ -1,5 +1,6 @@
 //! The whole file at one moment, for backups.
 
+use crate::groups::{GROUP_OF, GROUPS};
 use crate::store::{
     FINISHED, HANDED, KEYS, LEDGER, MESSAGES, META, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS,
     PARKED, PROGRESS, SETTLEMENTS,
@@ -20,6 +21,8 @@ impl Store {
 fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(META)?;
     copier.table(NAMES)?;
+    copier.table(GROUPS)?;
+    copier.table(GROUP_OF)?;
     copier.table(MESSAGES)?;
     copier.table(PROGRESS)?;
     copier.table(HANDED)?;

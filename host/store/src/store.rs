@@ -1,6 +1,6 @@
 use crate::cursor::put_short;
 use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError, ledger, money, orders, pool_tables};
+use crate::{RecordError, StoreError, groups, ledger, money, orders, pool_tables};
 use engine::{Batch, OperationRecord, Progress};
 use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
@@ -133,6 +133,8 @@ impl Store {
             transaction.open_table(HANDED)?;
             transaction.open_table(FINISHED)?;
             transaction.open_table(NAMES)?;
+            transaction.open_table(groups::GROUPS)?;
+            transaction.open_table(groups::GROUP_OF)?;
             transaction.open_table(KEYS)?;
             transaction.open_table(PARKED)?;
             transaction.open_table(OPTOUTS)?;

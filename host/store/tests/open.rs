@@ -6,6 +6,8 @@
     reason = "a test that fails is to stop here"
 )]
 
+use engine::Remembered;
+use model::PeerId;
 use store::{Store, StoreOptions};
 
 fn options() -> StoreOptions {
@@ -30,4 +32,37 @@ fn making_the_file_leaves_nothing_beside_it() {
     let names: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["switchyard.redb"]);
+}
+
+#[test]
+fn a_group_keeps_its_number_when_its_first_peer_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("switchyard.redb");
+    let store = Store::open(&path, options()).unwrap();
+    let both = [(PeerId(0), Some("carrier")), (PeerId(1), Some("carrier")), (PeerId(2), None)];
+    let number = store.groups(&both).unwrap()["carrier"];
+    assert!(number > 2, "it must not be the number of a peer: {number}");
+    drop(store);
+    let store = Store::open(&path, options()).unwrap();
+    let other = [(PeerId(2), Some("other")), (PeerId(1), Some("carrier"))];
+    let groups = store.groups(&other).unwrap();
+    assert_eq!(groups["carrier"], number);
+    assert_ne!(groups["other"], number);
+    let remembered = || {
+        let mut found = Vec::new();
+        let members = |one| {
+            if let Remembered::Group(peer, group) = one {
+                found.push((peer, group));
+            }
+        };
+        store.recover_remembered(members).unwrap();
+        found
+    };
+    assert_eq!(
+        remembered(),
+        [(PeerId(0), number), (PeerId(1), number), (PeerId(2), groups["other"])],
+        "a peer that is gone stays in its group"
+    );
+    store.groups(&[(PeerId(0), None)]).unwrap();
+    assert_eq!(remembered(), [(PeerId(1), number), (PeerId(2), groups["other"])]);
 }

@@ -142,6 +142,9 @@ fn a_snapshot_has_all_tables_and_opens_as_a_store() {
     let store = open(&path);
     fill(&store);
     store.directory(&["demo".to_owned()]).unwrap();
+    // So that its group does not have the number that it would get in an empty store.
+    store.groups(&[(PeerId(0), Some("first"))]).unwrap();
+    let groups = store.groups(&[(PeerId(0), Some("carrier"))]).unwrap();
     let snapshot = store.snapshot().unwrap();
     store.directory(&["later".to_owned()]).unwrap();
     let copy = folder.path().join("copy.redb");
@@ -158,6 +161,7 @@ fn a_snapshot_has_all_tables_and_opens_as_a_store() {
     }
     let names = copy.directory(&[]).unwrap();
     assert!(names.id("demo").is_some() && names.id("later").is_none());
+    assert_eq!(copy.groups(&[(PeerId(0), Some("carrier"))]).unwrap(), groups);
 }
 
 #[test]

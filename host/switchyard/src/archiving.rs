@@ -77,29 +77,23 @@ impl History {
     }
 
     /// What query_sm is told of an archived message of `origin`'s.
-    pub(crate) fn state(
+    pub(crate) async fn state(
         &self,
         origin: PeerId,
         id: MessageId,
         source: Option<&Address>,
-    ) -> Option<QueriedState> {
-        let record = match self.get(id) {
-            Ok(record) => record?,
-            Err(error) => {
-                tracing::warn!(%error, "the archive cannot be read");
-                return None;
-            }
-        };
+    ) -> Result<Option<QueriedState>, archive::ArchiveError> {
+        let Some(record) = self.archive.get(id).await? else { return Ok(None) };
         let is_its = *self.directory.load().name(origin) == *record.account;
         let same_source = source.is_none_or(|source| {
             Record::octets(&record.source).is_some_and(|octets| octets == source.value.as_slice())
         });
-        (is_its && same_source).then(|| QueriedState {
+        Ok((is_its && same_source).then(|| QueriedState {
             id,
             state: receipt_state(record.state),
             final_at: Some(record.ended_at),
             error: u8::try_from(record.error).unwrap_or(u8::MAX),
-        })
+        }))
     }
 
     /// The archived messages of an account and a time range that asked for a receipt, a page at a time, as far as their

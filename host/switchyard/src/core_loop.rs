@@ -3,18 +3,20 @@
 //! While batch n is being written, events of batch n+1 are applied to memory. So the size of a batch follows the load by
 //! itself: as many events as arrive during one commit.
 
-use crate::archiving::{History, receipt_state};
+use crate::archiving::History;
+use crate::look_ups::{LookUp, LookUps};
 use crate::questions::Questions;
 use crate::telemetry::{self, Telemetry};
+use crate::vital;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doors::{Core, Delivery, Hub, PoolFeed};
-use engine::{Answer, Command, Engine, Event, Output, QueriedState, ReplyTo};
-use model::{MessageId, Moment, Now, Refusal, Timestamp};
+use engine::{Answer, Command, Engine, Event, Output, ReplyTo};
+use model::{MessageId, Moment, Now, Timestamp};
 use shell::Watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::{Found, Store, StoreError};
+use store::{Store, StoreError};
 
 /// A look at the engine, on its own thread.
 type Look = Box<dyn FnOnce(&Engine, Now) + Send>;
@@ -28,22 +30,36 @@ enum Input {
 
 /// The clocks, as the engine is given them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock(Instant);
+pub(crate) struct Clock {
+    started: Instant,
+    /// The wall clock then.
+    started_at: Timestamp,
+}
 
 impl Clock {
     pub(crate) fn new() -> Self {
         // An hour of room below, so that moments before the start can be told.
-        Self(Instant::now())
+        Self { started: Instant::now(), started_at: wall() }
     }
 
     pub(crate) fn now(self) -> Now {
-        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.0.elapsed())) }
+        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
+    }
+
+    /// The time by which ages are counted of what is deleted at an age: the wall clock, but never further on than the time
+    /// that has passed since the start. So a jump of the wall clock, forward or back, makes nothing older.
+    pub(crate) fn for_ages(self) -> Timestamp {
+        without_jumps(self.started_at, self.started.elapsed(), wall())
     }
 
     /// Microseconds since the start, and one.
     fn micros(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
     }
+}
+
+fn without_jumps(started_at: Timestamp, elapsed: Duration, wall: Timestamp) -> Timestamp {
+    wall.min(started_at + elapsed)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -130,6 +146,11 @@ impl CoreHandle {
         })
     }
 
+    /// Whether the core takes up what it is told, within this time.
+    pub(crate) fn answers_within(&self, time: Duration) -> bool {
+        self.look_within(time, |_, _| ()).is_ok()
+    }
+
     /// How long the commit that is under way has taken so far; nothing where there is none.
     pub(crate) fn committing_for(&self) -> Option<Duration> {
         self.since(&self.counts.commit_begun)
@@ -171,9 +192,8 @@ pub(crate) struct CoreThreads {
 impl CoreThreads {
     pub(crate) fn join(self) {
         for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the core panicked");
-            }
+            // One that panics ends the process.
+            let _ = thread.join();
         }
     }
 }
@@ -210,12 +230,13 @@ pub(crate) fn start(
 ) -> std::io::Result<CoreThreads> {
     let CoreSeed { receiver, handle } = seed;
     let (batches, to_commit) = bounded::<Output>(1);
-    let (reads, to_read) = unbounded::<Command>();
-    let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+    let (reads, to_read) = unbounded::<Vec<MessageId>>();
+    let (look_ups, looking_up) = LookUps::start(store.clone(), hub.clone(), history)?;
     let committer = Committer {
         store: store.clone(),
-        hub: hub.clone(),
+        hub,
         reads,
+        look_ups,
         questions,
         onlookers,
         input: handle.input.clone(),
@@ -223,11 +244,12 @@ pub(crate) fn start(
         clock: handle.clock,
     };
     let clock = handle.clock;
-    let reader = Reader { store, hub, input: handle.input.clone(), counts: handle.counts.clone(), history };
+    let reader = Reader { store, input: handle.input.clone(), counts: handle.counts.clone() };
     let threads = vec![
-        named("core").spawn(move || run(engine, first, clock, &receiver, &batches))?,
-        named("commit").spawn(move || committer.run(&to_commit))?,
-        named("read").spawn(move || reader.run(&to_read))?,
+        vital::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
+        vital::spawn("commit", move || committer.run(&to_commit))?,
+        vital::spawn("read", move || reader.run(&to_read))?,
+        looking_up,
     ];
     Ok(CoreThreads { threads })
 }
@@ -299,7 +321,8 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
 struct Committer {
     store: Arc<Store>,
     hub: Arc<Hub>,
-    reads: Sender<Command>,
+    reads: Sender<Vec<MessageId>>,
+    look_ups: LookUps,
     questions: Questions,
     onlookers: Onlookers,
     input: Sender<Input>,
@@ -338,8 +361,12 @@ impl Committer {
                 }
             }
             for other in self.hub.dispatch(commands) {
-                if let Some(other) = self.questions.take(other) {
-                    let _ = self.reads.send(other);
+                match self.questions.take(other) {
+                    Some(Command::Load { ids }) => drop(self.reads.send(ids)),
+                    Some(Command::LookUp { origin, id, source, too_late, to }) => {
+                        self.look_ups.ask(LookUp { origin, id, source, too_late, to });
+                    }
+                    _ => {}
                 }
             }
             self.counts.batch_begun.store(0, Relaxed);
@@ -354,25 +381,17 @@ fn fail_stop(error: &StoreError) -> ! {
     std::process::exit(3);
 }
 
+/// Reads the content of messages back from the store, and does nothing else: queues wait for it.
 struct Reader {
     store: Arc<Store>,
-    hub: Arc<Hub>,
     input: Sender<Input>,
     counts: Arc<LoopCounts>,
-    history: Option<History>,
 }
 
 impl Reader {
-    fn run(self, commands: &Receiver<Command>) {
-        for command in commands {
-            match command {
-                Command::Load { ids } => self.load(&ids),
-                Command::LookUp { origin, id, source, too_late, to } => {
-                    let answer = self.look_up(origin, id, source.as_ref(), too_late);
-                    self.hub.dispatch(vec![Command::Answer { to, answer }]);
-                }
-                _ => {}
-            }
+    fn run(self, wanted: &Receiver<Vec<MessageId>>) {
+        for ids in wanted {
+            self.load(&ids);
         }
     }
 
@@ -385,39 +404,6 @@ impl Reader {
                 let _ = self.input.send(Input::Events(events));
             }
             Err(error) => fail_stop(&error),
-        }
-    }
-
-    /// Answers a question about a message that is not in memory.
-    fn look_up(
-        &self,
-        origin: model::PeerId,
-        id: MessageId,
-        source: Option<&model::Address>,
-        too_late: Option<Refusal>,
-    ) -> Answer {
-        match self.store.find(id) {
-            Ok(Some(Found::Finished(message, ended))) => {
-                let same_source = source.is_none_or(|source| source.value == message.source.value);
-                if message.origin != origin || !same_source {
-                    return Answer::Refused(Refusal::UnknownMessage);
-                }
-                if let Some(refusal) = too_late {
-                    return Answer::Refused(refusal);
-                }
-                let state = receipt_state(ended.state);
-                let error = u8::try_from(ended.error).unwrap_or(u8::MAX);
-                Answer::State(QueriedState { id, state, final_at: Some(ended.at), error })
-            }
-            // It ended while the question was on its way, it is in the archive, or it never was.
-            Ok(_) => match self.history.as_ref().and_then(|history| history.state(origin, id, source)) {
-                Some(state) => too_late.map_or(Answer::State(state), Answer::Refused),
-                None => Answer::Refused(Refusal::UnknownMessage),
-            },
-            Err(error) => {
-                tracing::error!(%error, "reading a finished message failed");
-                Answer::Refused(Refusal::Internal)
-            }
         }
     }
 }
@@ -457,4 +443,40 @@ pub(crate) fn ask(core: &CoreHandle, hub: &Hub, event: impl FnOnce(ReplyTo) -> E
     });
     hub.remove(link);
     answer
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use engine::Settings;
+
+    /// A core of which nothing is written.
+    pub(crate) fn alone() -> CoreHandle {
+        let (CoreSeed { receiver, handle }, core) = seed();
+        let (batches, written) = bounded(1);
+        let engine = Engine::new(Settings::default());
+        vital::spawn("core", move || {
+            let _written = written;
+            run(engine, Output::default(), handle.clock, &receiver, &batches);
+        })
+        .unwrap();
+        core
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_clock_makes_nothing_older() {
+        let (start, hour) = (Timestamp(1_795_000_000_000), Duration::from_secs(3600));
+        assert_eq!(without_jumps(start, hour, start + hour), start + hour);
+        assert_eq!(without_jumps(start, hour, start + hour * 1000), start + hour, "forward");
+        assert_eq!(without_jumps(start, hour, Timestamp(5)), Timestamp(5), "back");
+    }
+
+    #[test]
+    fn a_core_that_does_not_answer_in_time_is_silent() {
+        let (seed, core) = seed();
+        assert!(!core.answers_within(Duration::from_millis(20)));
+        drop(seed);
+        assert!(!core.answers_within(Duration::from_secs(60)), "nobody is there to answer");
+        assert!(alone().answers_within(Duration::from_secs(60)));
+    }
 }

@@ -13,6 +13,7 @@ mod facts;
 mod gsm;
 mod ledger;
 mod logging;
+mod look_ups;
 mod manifest;
 mod memory;
 mod messages;
@@ -31,6 +32,7 @@ mod serve;
 mod supervision;
 mod telemetry;
 mod testing;
+mod vital;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;

@@ -9,15 +9,21 @@ use std::time::Duration;
 /// A commit that takes longer than this is one that the disk may never finish.
 const STALLED: Duration = Duration::from_secs(5);
 
+/// A core that does not answer within this time may never do so.
+const CORE_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
 impl Operation for Switchyard {
     fn readiness(&self) -> Readiness {
         let stopping = self.stopping.load(Relaxed);
+        let ready = self.ready.load(Relaxed);
         let standing = [
-            (NotReady::Starting, !stopping && !self.ready.load(Relaxed)),
+            (NotReady::Starting, !stopping && !ready),
             (NotReady::Stopping, stopping),
             (NotReady::Draining, self.draining.lock().is_some()),
             (NotReady::DiskLow, self.core.counts.disk_low.load(Relaxed)),
             (NotReady::StoreStalled, self.core.committing_for().is_some_and(|time| time > STALLED)),
+            // Before it is ready it reads back what is on disk, and afterwards it may have ended.
+            (NotReady::CoreStalled, ready && !stopping && !self.core.answers_within(CORE_ANSWERS_WITHIN)),
         ];
         Readiness::of(standing.into_iter().filter_map(|(reason, stands)| stands.then_some(reason)).collect())
     }

@@ -3,6 +3,7 @@
 
 use crate::core_loop::{CoreHandle, wall};
 use crate::routing::HouseRouting;
+use crate::vital;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use doors::{Core, Routing as _};
 use engine::{Command, Event};
@@ -82,7 +83,7 @@ fn answer<Q: Send + 'static>(
     to: impl Core + 'static,
     ask: impl Fn(Q) -> Event + Send + 'static,
 ) -> std::io::Result<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+    vital::spawn(name, move || {
         for question in questions {
             to.push(vec![ask(question)]);
         }

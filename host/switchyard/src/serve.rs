@@ -19,6 +19,7 @@ use crate::replays::Replays;
 use crate::routing::{ByPlan, HouseRouting, Inboxes, Parties};
 use crate::supervision::{self, Supervision};
 use crate::telemetry::Telemetry;
+use crate::vital;
 use admin::Operator;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
@@ -64,9 +65,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     backup::sweep(&config.data).with_context(|| format!("tidying {}", config.data.display()))?;
     let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
     let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
-    let directory = store.directory(&config.names())?;
-    config.number(&directory);
-    let directory = Arc::new(ArcSwap::from_pointee(directory));
+    let directory = Arc::new(ArcSwap::from_pointee(config.number(&store)?));
 
     let (seed, core) = core_loop::seed();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -243,7 +242,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     };
     let supervision = Supervision::start(&core, &appliance)?;
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
-    let keeping = std::thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run(&kept))?;
+    let keeping = vital::spawn("keeper", move || keeper.run(&kept))?;
 
     let shell = match &config.shell {
         Some(door) => {
@@ -709,7 +708,7 @@ impl Housekeeper {
             return;
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
-        let before = Timestamp(wall().0.saturating_sub(keep));
+        let before = Timestamp(self.core.clock.for_ages().0.saturating_sub(keep));
         // In steps, so that no commit of the core waits long for ours.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {

@@ -173,6 +173,7 @@ fn standing(reasons: &[NotReady], waiting: usize) -> String {
             NotReady::Draining => "draining",
             NotReady::DiskLow => "the disk is nearly full",
             NotReady::StoreStalled => "the disk is slow",
+            NotReady::CoreStalled => "the core does not answer",
         })
         .collect();
     let how = if reasons.is_empty() { "ready".to_owned() } else { reasons.join(", ") };

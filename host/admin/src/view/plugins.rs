@@ -11,6 +11,8 @@ pub struct PluginVersion {
     pub plugin: String,
     /// The first twelve hexadecimal digits of its SHA-256.
     pub version: String,
+    /// All of its SHA-256, in hexadecimal digits.
+    pub sha256: String,
     /// Octets of the component.
     pub size: u64,
     /// The hook that it can serve.
@@ -93,6 +95,10 @@ pub struct Binding {
     pub plugin: String,
     /// Its version.
     pub version: String,
+    /// All of the component's SHA-256, in hexadecimal digits; left out where it was activated before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sha256: Option<String>,
     /// The policy document.
     pub policy: String,
     /// What becomes of a question whose call failed.

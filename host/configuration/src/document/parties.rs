@@ -1,6 +1,6 @@
 //! Whom the appliance speaks with: listeners, accounts, peers, gateways, core networks.
 
-use super::words::{ErrorClass, File, HostPort, Listen, Network, PasswordHash, Rate, Secret, Time};
+use super::words::{ErrorClass, File, HostPort, Listen, Network, PasswordHash, Rate, Secret, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -180,6 +180,9 @@ section! {
         pub queue_limit: Option<u64>,
         /// Whether a long text has one report or one for each part; `merged` unless said otherwise.
         pub reports: Option<Reports>,
+        /// Memory for the idempotency keys of its calls; 256MiB unless said otherwise, which is some two million. With more,
+        /// calls with new keys are refused until `key-retention` of `[engine]` has passed for the oldest.
+        pub idempotency_memory: Option<Size>,
         /// Whether subscribers may stop it; yes unless said otherwise.
         pub opt_out: Option<bool>,
         /// Its SGIP side, where it is an SP.

@@ -3,11 +3,13 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that fails is to stop here")]
 
 mod deciding;
+mod groups;
 mod house;
 mod orders;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
 mod reach;
+mod replacing;
 mod resolving;
 mod senders;
 mod serial;

@@ -119,7 +119,7 @@ impl MoBook {
         let mut octets = smallvec::SmallVec::from_slice(request.imsi.as_str().as_bytes());
         octets.extend(stretch.to_be_bytes());
         octets.extend(submission.digest.to_be_bytes());
-        let key = SubmissionKey { octets, digest: submission.digest };
+        let key = SubmissionKey { octets, digest: submission.digest, required: false };
         if !repeated {
             let until = now + self.repetition;
             let recent = Recent { digest: submission.digest, stretch, until, id: None };

@@ -145,8 +145,8 @@ impl House {
 
     /// Uploads a guest, and binds it to a policy document.
     pub fn binding(&self, guest_name: &str, policy: &str) -> Binding {
-        let version = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap().version;
-        Binding::new(guest_name, &version, policy)
+        let info = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap();
+        Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) }
     }
 
     pub fn peer(&self, name: &str) -> PeerId {

@@ -72,7 +72,7 @@ impl Source {
         record.inbound.named(super::kind(&pdu));
         let reply = ReplyTo { link, token: number };
         let digest = mapping::digest(&pdu);
-        let key = SubmissionKey { octets: sequence.octets().as_slice().into(), digest };
+        let key = SubmissionKey { octets: sequence.octets().as_slice().into(), digest, required: false };
         let routed = |mut message: Message| {
             message.routed = shared.routing.route(&message);
             message

@@ -29,6 +29,7 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::{Store, StoreError};
 
 /// What is wrong with a configuration file.
 #[derive(Debug, thiserror::Error)]
@@ -397,8 +398,9 @@ impl Config {
         accounts.chain(peers).chain(gateways).chain(networks).chain(shell).collect()
     }
 
-    /// Puts the numbers in that the store has given to the names.
-    pub(crate) fn number(&mut self, directory: &Directory) {
+    /// Has the store give numbers to names of peers and groups that are new, and puts all numbers in.
+    pub(crate) fn number(&mut self, store: &Store) -> Result<Directory, StoreError> {
+        let directory = store.directory(&self.names())?;
         let number = |name: &str| directory.id(name).unwrap_or(UNNUMBERED);
         for account in &mut self.accounts {
             let id = number(&account.links.name);
@@ -427,17 +429,20 @@ impl Config {
             shell.queue.peer = id;
             shell.queue.group = id.0;
         }
-        // A named group has the number of its first peer.
-        let mut groups: HashMap<String, u32> = HashMap::new();
         for peer in &mut self.peers {
             let id = number(&peer.links.name);
             peer.links.peer = id;
             peer.queue.peer = id;
-            peer.queue.group = match &peer.group {
-                Some(group) => *groups.entry(group.clone()).or_insert(id.0),
-                None => id.0,
-            };
         }
+        let everybody = self.names();
+        let group = |name: &String| self.peers.iter().find(|peer| peer.links.name == *name)?.group.as_deref();
+        let members: Vec<_> = everybody.iter().map(|name| (number(name), group(name))).collect();
+        let groups = store.groups(&members)?;
+        for peer in &mut self.peers {
+            let named = peer.group.as_ref().and_then(|group| groups.get(group));
+            peer.queue.group = named.copied().unwrap_or(peer.queue.peer.0);
+        }
+        Ok(directory)
     }
 }
 

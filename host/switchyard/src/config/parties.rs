@@ -67,6 +67,7 @@ pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
     queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=MOST);
     queue.part_receipts = section.choice("reports", false, &[("merged", false), ("per-part", true)]);
     queue.opt_out = section.flag("opt-out", true);
+    queue.key_memory = usize::try_from(section.size("idempotency-memory", 256 << 20)).unwrap_or(usize::MAX);
     if section.has("sgip") {
         links.sgip = Some(sgip::sp(&section.section("sgip"), &name, base));
     }

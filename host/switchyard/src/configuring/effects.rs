@@ -69,7 +69,7 @@ fn account(what: What, rest: &[&str]) -> Effect {
         (_, [_, "sgip", ..]) => live("its SGIP connections are made anew"),
         (_, [_, "business", ..]) => live("counts for its next calls and pushes"),
         (_, [_, "rate" | "burst" | "source" | "validity", ..]) => live("counts from its next message on"),
-        (_, [_, "queue-limit" | "reports" | "opt-out"]) => live("counts at once"),
+        (_, [_, "idempotency-memory" | "queue-limit" | "reports" | "opt-out"]) => live("counts at once"),
         _ => live("counts for its next bind"),
     }
 }

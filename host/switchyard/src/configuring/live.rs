@@ -163,9 +163,7 @@ impl Live {
 
     /// Makes names durable that are new, and puts the numbers in.
     pub(super) fn number(&self, config: &mut Config) -> Result<(), StoreError> {
-        let directory = self.store.directory(&config.names())?;
-        config.number(&directory);
-        self.directory.store(Arc::new(directory));
+        self.directory.store(Arc::new(config.number(&self.store)?));
         Ok(())
     }
 

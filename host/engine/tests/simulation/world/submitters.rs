@@ -24,7 +24,7 @@ impl World {
         self.submitted += 1;
         let token = self.token();
         self.asked.insert(token, key);
-        let key = SubmissionKey { octets: key.to_be_bytes().as_slice().into(), digest: key };
+        let key = SubmissionKey { octets: key.to_be_bytes().as_slice().into(), digest: key, required: true };
         let reply = ReplyTo { link: LinkId(0), token };
         self.apply(Event::AcceptMany { messages, key: Some(key), reply });
     }
