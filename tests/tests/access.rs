@@ -475,6 +475,23 @@ fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> 
     Ok(())
 }
 
+/// A line of the log is an fsync: who may do nothing does not fill the disk with what he may not.
+#[test]
+fn refusals_by_the_hundred_have_few_lines_in_the_log() -> Result<()> {
+    const REFUSALS: usize = 300;
+    let (_stage, appliance) = appliance()?;
+    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let wish = json!({ "role": "account", "account": "shop" });
+    let poor = nobody.with_token(&house.make_token("poor", &wish)?);
+    for _ in 0..REFUSALS {
+        assert_eq!(poor.ask("DELETE", "/v1/tables/rates", None)?.status, 403);
+    }
+    // Twenty a minute, and a slow machine takes some minutes.
+    let lines = audit(&house, "&by=token:poor")?.len();
+    ensure!((20..REFUSALS / 2).contains(&lines), "{lines} lines");
+    Ok(())
+}
+
 /// The status of an answer, which is read to its end.
 fn status(answers: &mut BufReader<TcpStream>) -> Result<u16> {
     let (mut first, mut length) = (String::new(), 0);

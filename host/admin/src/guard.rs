@@ -1,9 +1,11 @@
 //! What every request that is not for everybody passes: who makes it, whether he may, and the line in the audit log.
 
 mod headers;
+mod refusals;
 mod streams;
 
 pub(crate) use headers::secure;
+pub(crate) use refusals::Refusals;
 
 use crate::porter::{Porter, Turned};
 use crate::problem::{Kind, Problem, Reason};
@@ -15,8 +17,10 @@ use axum::http::{HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use refusals::Line;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// More on what was done, for the audit log: an extension of a response. Never a secret, never a text of a message.
 #[derive(Debug, Clone)]
@@ -113,6 +117,14 @@ async fn note(porter: &Arc<Porter>, mut deed: Deed, response: Response) -> Respo
         _ => Outcome::Done,
     };
     deed.detail = response.extensions().get::<Noted>().map(|noted| noted.0.clone());
+    if deed.outcome == Outcome::Refused
+        && let Line::Counted(left) = porter.refusals().count(&deed.by, Instant::now())
+    {
+        if let Some(left) = left {
+            tokio::spawn(fold(porter.clone(), deed, left));
+        }
+        return response;
+    }
     if write(porter, deed).await {
         return response;
     }
@@ -122,6 +134,15 @@ async fn note(porter: &Arc<Porter>, mut deed: Deed, response: Response) -> Respo
         "the audit log cannot be written"
     };
     Problem::new(Kind::Internal, format!("{done}; look whether the disk is full or failing")).into_response()
+}
+
+/// When the minute is over, one line for all refusals of its caller that have none of their own.
+async fn fold(porter: Arc<Porter>, deed: Deed, left: Duration) {
+    tokio::time::sleep(left).await;
+    let count = porter.refusals().take(&deed.by);
+    let detail = format!("{count} more refused requests in a minute, the first of which was {}", deed.what);
+    let (at, what) = (porter.now().wall, "refused requests".to_owned());
+    write(&porter, Deed { at, what, subject: String::new(), detail: Some(detail), ..deed }).await;
 }
 
 /// Adds a line to the audit log; says whether it is there.

@@ -1,5 +1,6 @@
 //! Who comes in: by the house's token, by one that was made, by a session.
 
+use crate::guard::Refusals;
 use crate::problem::{Kind, Problem, Reason};
 use crate::token::Token;
 use access::{Access, Caller, Opened, Right, Who};
@@ -29,6 +30,7 @@ pub struct Porter {
     token: Token,
     verifier: Verifier,
     limiter: Arc<LoginLimiter>,
+    refusals: Refusals,
     hashing: Arc<Semaphore>,
     /// The hash of a password that nobody has: who names a user that is not there waits as long as for one that is.
     nobody: String,
@@ -80,6 +82,7 @@ impl Porter {
             token,
             verifier: Verifier::new(AT_ONCE).map_err(PasswordError::Random)?,
             limiter,
+            refusals: Refusals::default(),
             hashing: Arc::new(Semaphore::new(AT_ONCE)),
             nobody: doors::hash_password(&octets)?,
             secure: AtomicBool::new(false),
@@ -94,6 +97,11 @@ impl Porter {
 
     pub(crate) fn access(&self) -> &Arc<Access> {
         &self.access
+    }
+
+    /// Refused requests of this minute.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     pub(crate) fn now(&self) -> Now {
