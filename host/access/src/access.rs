@@ -312,10 +312,20 @@ impl Access {
         }
     }
 
-    /// The session of a word, if it is one; looking at it uses it. Who he is is looked up anew each time.
+    /// The session of a word, if it is one, which is used by this. Who he is is looked up anew each time.
     #[must_use]
     pub fn session(&self, word: &str, now: Now) -> Option<Session> {
-        let (who, until, csrf) = self.sessions.find(word, now)?;
+        self.find_session(word, now, true)
+    }
+
+    /// The same for somebody whose page only goes on showing what it shows: a session that nobody uses ends all the same.
+    #[must_use]
+    pub fn watched_session(&self, word: &str, now: Now) -> Option<Session> {
+        self.find_session(word, now, false)
+    }
+
+    fn find_session(&self, word: &str, now: Now, uses: bool) -> Option<Session> {
+        let (who, until, csrf) = self.sessions.find(word, now, uses)?;
         let caller = self.caller(&self.people(), &who, now)?;
         Some(Session::new(who, caller, until, csrf))
     }

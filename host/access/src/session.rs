@@ -126,8 +126,8 @@ impl Sessions {
         Ok(Some(Opened { secret: word, csrf, until }))
     }
 
-    /// The session of a word, which is used by this.
-    pub(crate) fn find(&self, word: &str, now: Now) -> Option<(Who, Timestamp, Arc<str>)> {
+    /// The session of a word; `uses` says whether this counts as a use of it.
+    pub(crate) fn find(&self, word: &str, now: Now, uses: bool) -> Option<(Who, Timestamp, Arc<str>)> {
         let mark = secret::mark(word);
         let mut open = self.open.lock();
         let record = open.get_mut(&mark)?;
@@ -135,7 +135,9 @@ impl Sessions {
             open.remove(&mark);
             return None;
         }
-        record.used = now.mono;
+        if uses {
+            record.used = now.mono;
+        }
         Some((record.who.clone(), record.until, record.csrf.clone()))
     }
 
@@ -171,15 +173,18 @@ mod tests {
         let sessions = Sessions::default();
         let open = |now| sessions.open(Who::House, now, || true).unwrap().unwrap();
         let idle = open(at(0));
-        assert!(sessions.find(&idle.secret, at(29)).is_some());
-        assert!(sessions.find(&idle.secret, at(58)).is_some());
-        assert!(sessions.find(&idle.secret, at(88)).is_none());
-        assert!(sessions.find(&idle.secret, at(88)).is_none(), "what is over does not come back");
+        assert!(sessions.find(&idle.secret, at(29), true).is_some());
+        assert!(sessions.find(&idle.secret, at(58), true).is_some());
+        assert!(sessions.find(&idle.secret, at(88), true).is_none());
+        assert!(sessions.find(&idle.secret, at(88), true).is_none(), "what is over does not come back");
+        let watched = open(at(0));
+        assert!(sessions.find(&watched.secret, at(29), false).is_some());
+        assert!(sessions.find(&watched.secret, at(31), false).is_none(), "who only watches does not use it");
         let busy = open(at(0));
         for minute in (0..720).step_by(20) {
-            assert!(sessions.find(&busy.secret, at(minute)).is_some(), "{minute}");
+            assert!(sessions.find(&busy.secret, at(minute), true).is_some(), "{minute}");
         }
-        assert!(sessions.find(&busy.secret, at(720)).is_none());
+        assert!(sessions.find(&busy.secret, at(720), true).is_none());
     }
 
     #[test]
@@ -189,12 +194,12 @@ mod tests {
         let ann: Vec<_> = (0..40)
             .map(|minute| sessions.open(Who::User("ann".into()), at(minute / 10), || true).unwrap().unwrap())
             .collect();
-        assert!(sessions.find(&other.secret, at(5)).is_some());
-        let alive = ann.iter().filter(|opened| sessions.find(&opened.secret, at(5)).is_some()).count();
+        assert!(sessions.find(&other.secret, at(5), true).is_some());
+        let alive = ann.iter().filter(|opened| sessions.find(&opened.secret, at(5), true).is_some()).count();
         assert_eq!(alive, MOST_OF_ONE);
         sessions.close_all_of(&Who::User("ann".into()), Some(&ann[39].secret));
         let alive: Vec<_> =
-            ann.iter().filter(|opened| sessions.find(&opened.secret, at(5)).is_some()).collect();
+            ann.iter().filter(|opened| sessions.find(&opened.secret, at(5), true).is_some()).collect();
         assert_eq!(alive, [&ann[39]]);
         assert!(sessions.close(&other.secret) && !sessions.close(&other.secret));
     }

@@ -17,6 +17,9 @@ use tokio::sync::Semaphore;
 pub(crate) const COOKIE: &str = "switchyard-session";
 /// What requests of a session that change something show beside the cookie.
 pub(crate) const CSRF: &str = "switchyard-csrf";
+/// What requests of a session show that nobody has asked for just now: a page that keeps itself up to date. They do not keep the
+/// session alive.
+pub(crate) const WATCHING: &str = "switchyard-watching";
 /// Passwords that are looked at, or hashed, at a time: each takes 19 MiB and some tens of milliseconds of a processor.
 const AT_ONCE: usize = 2;
 /// Characters of the shortest password that may be set.
@@ -118,7 +121,12 @@ impl Porter {
             return word.and_then(|word| self.bearer(word.trim(), now)).ok_or(Turned::Away);
         }
         let word = cookie(headers, COOKIE).ok_or(Turned::Away)?;
-        let session = self.access.session(word, now).ok_or(Turned::Away)?;
+        let session = if headers.contains_key(WATCHING) {
+            self.access.watched_session(word, now)
+        } else {
+            self.access.session(word, now)
+        };
+        let session = session.ok_or(Turned::Away)?;
         let shown = headers.get(CSRF).and_then(|value| value.to_str().ok());
         if changes && !shown.is_some_and(|shown| session.is_meant(shown)) {
             return Err(Turned::Doubtful(Box::new(session.caller)));
@@ -149,7 +157,7 @@ impl Porter {
     pub(crate) fn still_lets_in(&self, presented: &Presented, needed: Right) -> bool {
         let now = self.now();
         let caller = match &presented.session {
-            Some((word, _)) => self.access.session(word, now).map(|session| session.caller),
+            Some((word, _)) => self.access.watched_session(word, now).map(|session| session.caller),
             None => self.access.standing(&presented.who, now),
         };
         caller.is_some_and(|caller| caller.may(needed))

@@ -14,6 +14,8 @@ use tower::ServiceExt as _;
 
 /// The header in which a session's changes say that they come from our own page.
 pub(crate) const CSRF: &str = "switchyard-csrf";
+/// What requests show that nobody has asked for just now.
+const WATCHING: &str = "switchyard-watching";
 
 /// What is read of an answer at most: a document with 10,000 accounts is some megabytes.
 const LONGEST: usize = 256 << 20;
@@ -145,6 +147,8 @@ pub(crate) struct Asker {
     /// All of the visitor's cookies, as they came.
     pub(crate) cookies: Vec<HeaderValue>,
     pub(crate) address: Option<SocketAddr>,
+    /// A page goes on showing what it shows, and nobody has asked for anything: the session is not used by that.
+    pub(crate) watching: bool,
 }
 
 /// What is sent along with a request.
@@ -168,6 +172,9 @@ impl Asker {
         let mut request = Request::builder().method(method).uri(path);
         for cookie in &self.cookies {
             request = request.header(header::COOKIE, cookie);
+        }
+        if self.watching {
+            request = request.header(WATCHING, "1");
         }
         if !sent.csrf.is_empty() {
             request = request.header(CSRF, sent.csrf);

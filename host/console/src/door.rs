@@ -53,7 +53,7 @@ fn pages() -> Router<Console> {
         .route("/assets/console.css", get(assets::style))
         .route("/assets/console.js", get(assets::script))
         .route("/assets/sign.svg", get(assets::sign))
-        .route("/live", get(live::stream))
+        .route(live::PATH, get(live::stream))
         .route("/", get(pages::overview::show))
         .route("/login", get(pages::login::show).post(pages::login::enter))
         .route("/logout", post(pages::login::leave))

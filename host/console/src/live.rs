@@ -17,6 +17,8 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior};
 
+/// Where live parts come from.
+pub(crate) const PATH: &str = "/live";
 /// How often is looked.
 const EVERY: Duration = Duration::from_secs(2);
 /// Pages that are kept live at a time. Whoever comes later has a page that stands still.

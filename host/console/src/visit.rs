@@ -108,6 +108,7 @@ pub(crate) fn asker(parts: &Parts, console: &Console) -> Asker {
         api: console.api.clone(),
         cookies: parts.headers.get_all(header::COOKIE).iter().cloned().collect(),
         address: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| *address),
+        watching: parts.uri.path() == crate::live::PATH,
     }
 }
 
