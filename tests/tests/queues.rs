@@ -496,6 +496,26 @@ fn a_peer_that_throttles_gets_nine_tenths_of_what_it_allows_and_its_learnt_rate_
     })?;
     let metrics = appliance.request("GET", "/metrics", b"")?.1;
     assert!(metrics.contains("switchyard_peer_learnt_rate{peer=\"upstream\"} "), "{metrics}");
+    for series in [
+        "switchyard_peer_submitted_total{peer=\"upstream\"} ",
+        "switchyard_peer_throttled_total{peer=\"upstream\"} ",
+        "switchyard_peer_ended_total{peer=\"upstream\",state=\"relayed\"} ",
+        "switchyard_peer_answer_seconds_count{peer=\"upstream\"} ",
+        "switchyard_account_throttled_total{account=\"acme\"} ",
+        "switchyard_build_info{version=\"",
+        "process_resident_memory_bytes ",
+        "process_cpu_seconds_total ",
+    ] {
+        let line = metrics.lines().find(|line| line.starts_with(series));
+        let count = line.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        assert!(count.is_some_and(|count| count > 0.0), "{series}{count:?}: {metrics}");
+    }
+    // Two peers have queues: each metric still has one HELP.
+    let mut heads: Vec<&str> = metrics.lines().filter(|line| line.starts_with("# HELP ")).collect();
+    let all = heads.len();
+    heads.sort_unstable();
+    heads.dedup();
+    assert_eq!(heads.len(), all, "{metrics}");
     assert_eq!(tally.accounts().duplicates, 0);
     appliance.stop()?;
     sink.stop()?;

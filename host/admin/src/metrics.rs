@@ -1,5 +1,6 @@
 //! Every metric, with what it means. Nothing else in the house makes up a metric's name.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What kind of number.
@@ -127,6 +128,26 @@ metrics! {
     Gauge PARKED = "switchyard_subscribers_parked" ["peer"];
     /// Messages a second that a peer allows, as learnt from what it has refused as too fast; only for peers that have.
     Gauge LEARNT_RATE = "switchyard_peer_learnt_rate" ["peer"];
+    /// Messages and delivery receipts given to links of a peer, every attempt counted; an account is a peer as far as it receives.
+    Counter PEER_SUBMITTED = "switchyard_peer_submitted_total" ["peer"];
+    /// Attempts that a peer refused as too fast, or because its queue was full.
+    Counter PEER_THROTTLED = "switchyard_peer_throttled_total" ["peer"];
+    /// Attempts that a peer refused, by the code of its answer in words; further codes than the first 32 under "other".
+    Counter PEER_REFUSED = "switchyard_peer_refused_total" ["peer", "code"];
+    /// Messages that have ended, by the peer that they were for and by final state.
+    Counter PEER_ENDED = "switchyard_peer_ended_total" ["peer", "state"];
+    /// Seconds from when a message was given to a link to the peer's answer.
+    Histogram PEER_ANSWER_SECONDS = "switchyard_peer_answer_seconds" ["peer"];
+    /// Messages of an account that were given to links of any peer, every attempt counted; a peer is an account as far as its network sends.
+    Counter ACCOUNT_SUBMITTED = "switchyard_account_submitted_total" ["account"];
+    /// Attempts with messages of an account that a peer refused as too fast, or because its queue was full.
+    Counter ACCOUNT_THROTTLED = "switchyard_account_throttled_total" ["account"];
+    /// Attempts with messages of an account that a peer refused, by the code as a number; further codes than the first 32 under "other".
+    Counter ACCOUNT_REFUSED = "switchyard_account_refused_total" ["account", "code"];
+    /// Messages that have ended, by the account that submitted them and by final state.
+    Counter ACCOUNT_ENDED = "switchyard_account_ended_total" ["account", "state"];
+    /// Seconds from when a message of an account was given to a link to the peer's answer.
+    Histogram ACCOUNT_ANSWER_SECONDS = "switchyard_account_answer_seconds" ["account"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
     /// Octets of message content held in memory.
@@ -200,27 +221,39 @@ metrics! {
     Counter HTTP_TURNED_AWAY = "switchyard_http_connections_turned_away_total" ["listener"];
     /// Binds refused.
     Counter BINDS_REFUSED = "switchyard_binds_refused_total" [];
+    /// 1, with the version of the daemon.
+    Gauge BUILD_INFO = "switchyard_build_info" ["version"];
+    /// Seconds of processor time that the process has used, in user and kernel mode together.
+    Counter PROCESS_CPU = "process_cpu_seconds_total" [];
+    /// Octets of memory that the process has in use.
+    Gauge PROCESS_RESIDENT = "process_resident_memory_bytes" [];
+    /// Octets of address space that the process has reserved.
+    Gauge PROCESS_VIRTUAL = "process_virtual_memory_bytes" [];
+    /// File descriptors that the process has open.
+    Gauge PROCESS_OPEN_FDS = "process_open_fds" [];
+    /// File descriptors that the process may have open.
+    Gauge PROCESS_MAX_FDS = "process_max_fds" [];
+    /// When the process was started, in seconds since the epoch.
+    Gauge PROCESS_START = "process_start_time_seconds" [];
 }
 
-/// A page for Prometheus, text format 0.0.4.
+/// A page for Prometheus, text format 0.0.4. Samples may come in any order: the page keeps those of one metric together.
 #[derive(Debug, Default)]
 pub struct Page {
-    text: String,
-    last: Option<&'static str>,
+    /// By name: HELP, TYPE and samples.
+    metrics: BTreeMap<&'static str, String>,
 }
 
 impl Page {
-    fn head(&mut self, metric: &Metric) {
-        if self.last != Some(metric.name) {
-            self.last = Some(metric.name);
+    fn samples(&mut self, metric: &Metric) -> &mut String {
+        self.metrics.entry(metric.name).or_insert_with(|| {
             let kind = match metric.kind {
                 Type::Counter => "counter",
                 Type::Gauge => "gauge",
                 Type::Histogram => "histogram",
             };
-            let _ = writeln!(self.text, "# HELP {} {}", metric.name, metric.help.trim());
-            let _ = writeln!(self.text, "# TYPE {} {kind}", metric.name);
-        }
+            format!("# HELP {0} {1}\n# TYPE {0} {kind}\n", metric.name, metric.help.trim())
+        })
     }
 
     fn labels(metric: &Metric, values: &[&str], more: Option<(&str, &str)>) -> String {
@@ -237,31 +270,31 @@ impl Page {
         if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
     }
 
-    /// One number. Samples of one metric must come one after the other.
+    /// One number.
     pub fn put(&mut self, metric: &Metric, labels: &[&str], value: f64) {
-        self.head(metric);
-        let _ = writeln!(self.text, "{}{} {value}", metric.name, Self::labels(metric, labels, None));
+        let labels = Self::labels(metric, labels, None);
+        let _ = writeln!(self.samples(metric), "{}{labels} {value}", metric.name);
     }
 
     /// A histogram: counts of what is at most each bound, and of what is above all of them; and the sum.
     pub fn histogram(&mut self, metric: &Metric, labels: &[&str], bounds: &[f64], counts: &[u64], sum: f64) {
-        self.head(metric);
+        let text = self.samples(metric);
         let mut total = 0;
         for (index, count) in counts.iter().enumerate() {
             total += count;
             let bound = bounds.get(index).map_or_else(|| "+Inf".to_owned(), f64::to_string);
             let labels = Self::labels(metric, labels, Some(("le", &bound)));
-            let _ = writeln!(self.text, "{}_bucket{labels} {total}", metric.name);
+            let _ = writeln!(text, "{}_bucket{labels} {total}", metric.name);
         }
         let labels = Self::labels(metric, labels, None);
-        let _ = writeln!(self.text, "{}_sum{labels} {sum}", metric.name);
-        let _ = writeln!(self.text, "{}_count{labels} {total}", metric.name);
+        let _ = writeln!(text, "{}_sum{labels} {sum}", metric.name);
+        let _ = writeln!(text, "{}_count{labels} {total}", metric.name);
     }
 
     /// The page.
     #[must_use]
     pub fn finish(self) -> String {
-        self.text
+        self.metrics.into_values().collect()
     }
 }
 
@@ -300,21 +333,21 @@ mod tests {
     fn a_page_reads_as_prometheus_wants_it() {
         let mut page = Page::default();
         page.put(&QUEUE, &["a\"b", "queued"], 3.0);
-        page.put(&QUEUE, &["a", "deferred"], 0.0);
         page.histogram(&COMMIT_SECONDS, &[], &[0.001, 0.01], &[1, 2, 3], 0.5);
+        page.put(&QUEUE, &["a", "deferred"], 0.0);
         assert_eq!(
             page.finish(),
-            "# HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
-             # TYPE switchyard_queue_messages gauge\n\
-             switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
-             switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n\
-             # HELP switchyard_commit_seconds Seconds that one commit to disk took.\n\
+            "# HELP switchyard_commit_seconds Seconds that one commit to disk took.\n\
              # TYPE switchyard_commit_seconds histogram\n\
              switchyard_commit_seconds_bucket{le=\"0.001\"} 1\n\
              switchyard_commit_seconds_bucket{le=\"0.01\"} 3\n\
              switchyard_commit_seconds_bucket{le=\"+Inf\"} 6\n\
              switchyard_commit_seconds_sum 0.5\n\
-             switchyard_commit_seconds_count 6\n"
+             switchyard_commit_seconds_count 6\n\
+             # HELP switchyard_queue_messages Messages by peer and by what they are doing: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-receipt.\n\
+             # TYPE switchyard_queue_messages gauge\n\
+             switchyard_queue_messages{peer=\"a\\\"b\",doing=\"queued\"} 3\n\
+             switchyard_queue_messages{peer=\"a\",doing=\"deferred\"} 0\n"
         );
     }
 }

@@ -7,8 +7,9 @@
 )]
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn monitoring() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../appliance-image/monitoring")
@@ -120,4 +121,108 @@ fn every_alert_is_tested_and_fires_when_it_should() {
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "promtool {arguments:?}:\n{words}");
     }
+}
+
+/// A page on which every metric with labels has samples of two peers, written by peer and not by metric.
+fn page_of_two() -> String {
+    let mut page = admin::metrics::Page::default();
+    for peer in ["north", "so\"u\\th"] {
+        for metric in admin::metrics::ALL.iter().filter(|metric| peer == "north" || !metric.labels.is_empty())
+        {
+            let labels: Vec<&str> = metric.labels.iter().map(|_| peer).collect();
+            match metric.kind {
+                admin::metrics::Type::Histogram => {
+                    page.histogram(metric, &labels, &[0.5, 1.0], &[3, 0, 1], 2.5);
+                }
+                _ => page.put(metric, &labels, 1.0),
+            }
+        }
+    }
+    page.finish()
+}
+
+/// Reads a page as strictly as the text format 0.0.4 is written: a metric has one HELP, one TYPE after it, and then all of its
+/// samples, each under labels of its own; buckets only grow, up to `+Inf`, which is the count.
+fn read_strictly(page: &str) -> Result<usize, String> {
+    let (mut metrics, mut series) = (BTreeSet::new(), BTreeSet::new());
+    let (mut help, mut name, mut kind) = ("", "", "");
+    let mut bucket: Option<f64> = None;
+    if !page.ends_with('\n') {
+        return Err("the last line has no end".to_owned());
+    }
+    for line in page.lines() {
+        if let Some(text) = line.strip_prefix("# HELP ") {
+            help = text.split_once(' ').ok_or(line)?.0;
+            if !metrics.insert(help) {
+                return Err(format!("HELP once more: {line}"));
+            }
+            continue;
+        }
+        if let Some(text) = line.strip_prefix("# TYPE ") {
+            (name, kind) = text.split_once(' ').ok_or(line)?;
+            if name != help || !["counter", "gauge", "histogram"].contains(&kind) {
+                return Err(format!("a TYPE that is not that of the HELP before it: {line}"));
+            }
+            continue;
+        }
+        let (key, value) = line.rsplit_once(' ').ok_or(line)?;
+        let value: f64 = value.parse().map_err(|_| format!("no number: {line}"))?;
+        if !series.insert(key) {
+            return Err(format!("a series twice: {line}"));
+        }
+        let (sample, labels) = key.split_once('{').unwrap_or((key, "}"));
+        let mut labels = labels.strip_suffix('}').ok_or(line)?;
+        let mut last = None;
+        while !labels.is_empty() {
+            let (label, rest) = labels.split_once("=\"").ok_or(line)?;
+            if !label.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+                return Err(format!("a label {label:?}: {line}"));
+            }
+            let mut escaped = false;
+            let end = rest.find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            let end = end.ok_or(line)?;
+            last = Some((label, &rest[..end]));
+            labels = rest[end + 1..].strip_prefix(',').unwrap_or(&rest[end + 1..]);
+        }
+        match (kind, sample.strip_prefix(name).ok_or(line)?) {
+            ("counter" | "gauge", "") => {}
+            ("histogram", "_bucket") => {
+                if !matches!(last, Some(("le", _))) || bucket.is_some_and(|before| before > value) {
+                    return Err(format!("not a bucket after {bucket:?}: {line}"));
+                }
+                bucket = Some(value);
+            }
+            ("histogram", "_sum") => {}
+            ("histogram", "_count") if bucket.take() == Some(value) => {}
+            _ => return Err(format!("not a sample of {name}: {line}")),
+        }
+    }
+    Ok(metrics.len())
+}
+
+#[test]
+fn a_page_with_two_peers_is_valid_exposition_format() {
+    let page = page_of_two();
+    assert_eq!(read_strictly(&page), Ok(admin::metrics::ALL.len()));
+    let line = page.lines().last().unwrap();
+    assert!(read_strictly(&format!("{page}{line}\n")).is_err(), "a series may be there twice");
+    assert!(read_strictly(&format!("{page}{page}")).is_err(), "HELP may be there twice");
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool, of Debian's package prometheus: `cargo xtask setup` installs it");
+    let mut input = promtool.stdin.take().unwrap();
+    input.write_all(page.as_bytes()).unwrap();
+    drop(input);
+    let output = promtool.wait_with_output().unwrap();
+    let words =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && words.is_empty(), "promtool check metrics:\n{words}");
 }

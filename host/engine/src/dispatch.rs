@@ -1,5 +1,6 @@
 //! From a place in a queue to a link.
 
+use crate::counts::Counted;
 use crate::custody::ASIDE_RUN;
 use crate::engine::Engine;
 use crate::obeying::Rebound;
@@ -238,7 +239,13 @@ impl Engine {
             pace.sent(now.mono);
         }
         let number = peer.sent;
-        link.in_flight.push(InFlight { slot, seq: self.handed_seq, at: now.wall, number });
+        link.in_flight.push(InFlight {
+            slot,
+            seq: self.handed_seq,
+            at: now.wall,
+            number,
+            since: Some(now.mono),
+        });
         *self.handed_live.entry(self.handed_seq).or_insert(0) += 1;
         let want_receipt = peer.settings.receipts && entry.receipts().any();
         let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());
@@ -255,6 +262,7 @@ impl Engine {
             ticket,
         });
         self.totals.submitted += 1;
+        self.count(slot, Counted::Submitted);
         if self.slab[slot].side.is_some() {
             let (peer, attempt) = (self.slab[slot].peer, self.slab[slot].attempts);
             self.step(now, slot, StepKind::Submitted { peer, attempt });

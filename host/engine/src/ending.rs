@@ -1,6 +1,7 @@
 //! The end of a message: one final state, one record, the receipt that its submitter asked for, and what it costs.
 
 use crate::Output;
+use crate::counts::Counted;
 use crate::engine::Engine;
 use crate::resolving::needs_subscriber;
 use crate::slab::{NONE, Slot, State, flag};
@@ -158,6 +159,7 @@ impl Engine {
         out: &mut Output,
     ) {
         self.totals.ended[ended.state as usize] += 1;
+        self.count(slot, Counted::Ended(ended.state));
         let id = self.slab[slot].id;
         // Where parts are reported singly and all of them were, there is nothing left to say.
         let told = self.reports_parts(slot)

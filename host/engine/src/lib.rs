@@ -9,6 +9,7 @@ mod accept;
 mod batch;
 mod command;
 mod consent;
+mod counts;
 mod custody;
 mod deciding;
 mod dispatch;
@@ -49,6 +50,7 @@ pub use batch::{
     Progress, Recovered, Remembered, Waiting,
 };
 pub use command::{Answer, Command, LedgerAnswer, OrderRefusal, Output, QueriedState};
+pub use counts::{ANSWER_BOUNDS, Counts};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
 pub use obeying::{Hand, OrderWish};

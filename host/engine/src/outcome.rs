@@ -1,5 +1,6 @@
 //! From a peer's answer to what comes next.
 
+use crate::counts::Counted;
 use crate::deciding::{BREATH, MANY_ATTEMPTS};
 use crate::engine::Engine;
 use crate::ledger::verdict_of_parts;
@@ -42,7 +43,7 @@ impl Engine {
                 Outcome::Accepted { .. } | Outcome::Refused { .. } => {
                     self.leave_doubt(slot);
                     self.slab[slot].state = State::Submitted;
-                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0 };
+                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0, since: None };
                     self.settle_outcome(now, slot, flight, outcome, out);
                 }
                 Outcome::NotSent | Outcome::Unanswered { .. } => {}
@@ -55,7 +56,7 @@ impl Engine {
                 if same && matches!(outcome, Outcome::Accepted { .. }) && self.is_unanswered(slot) {
                     let slot = self.leave_wait(slot, out);
                     (self.slab[slot].state, self.slab[slot].link) = (State::Submitted, NONE);
-                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0 };
+                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0, since: None };
                     self.settle_outcome(now, slot, flight, outcome, out);
                 }
             }
@@ -78,6 +79,9 @@ impl Engine {
     }
 
     fn settle_outcome(&mut self, now: Now, slot: Slot, flight: InFlight, outcome: Outcome, out: &mut Output) {
+        if matches!(outcome, Outcome::Accepted { .. } | Outcome::Refused { .. }) {
+            self.count_answer(now, slot, flight.since);
+        }
         match outcome {
             Outcome::Accepted { ids } => self.taken(now, slot, flight, ids, out),
             Outcome::Refused { class, code, taken } => {
@@ -85,6 +89,7 @@ impl Engine {
                 self.keep_parts(slot, taken);
                 self.step(now, slot, StepKind::Refused { code });
                 self.totals.attempts_refused += 1;
+                self.count(slot, Counted::Refused { code });
                 self.refused(now, slot, flight.number, class, code, out);
             }
             Outcome::NotSent => {
@@ -171,6 +176,7 @@ impl Engine {
         // The peer's pace changes at once: nothing overtakes the message while the policy is asked about it.
         if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
             self.totals.throttled += 1;
+            self.count(slot, Counted::Throttled);
             let peer = self.slab[slot].peer.0 as usize;
             self.peers[peer].throttled(now.mono, number, &mut self.random);
         }

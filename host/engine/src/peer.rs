@@ -1,4 +1,5 @@
 use crate::PeerSettings;
+use crate::counts::Counts;
 use crate::lane::Lane;
 use crate::pace::Pace;
 use crate::random::Random;
@@ -151,6 +152,9 @@ pub(crate) struct Peer {
     /// Messages given to its links so far: the number of the last one.
     pub(crate) sent: u64,
     recent: Recent,
+    /// What happened to the messages that it was given, and to those that it submitted.
+    pub(crate) counts: Counts,
+    pub(crate) submitter_counts: Counts,
     /// Standing in the engine's list of peers to dispatch.
     pub(crate) dirty: bool,
     /// A wake-up is set for this moment.
@@ -185,6 +189,8 @@ impl Peer {
             pace: None,
             sent: 0,
             recent: Recent::default(),
+            counts: Counts::default(),
+            submitter_counts: Counts::default(),
             dirty: false,
             wake: None,
             evicted: 0,
@@ -300,6 +306,8 @@ pub(crate) struct InFlight {
     pub(crate) at: model::Timestamp,
     /// Its number among those that were given to the peer's links; 0: long ago.
     pub(crate) number: u64,
+    /// When it was given to the link, by the clock that never jumps; `None`: long ago.
+    pub(crate) since: Option<Moment>,
 }
 
 #[cfg(test)]

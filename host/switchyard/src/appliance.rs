@@ -549,6 +549,7 @@ impl Switchyard {
                 page.put(&metrics::LEARNT_RATE, &[&name], rate);
             }
         }
+        self.write_counts(page);
         self.write_order_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
@@ -817,6 +818,7 @@ impl Appliance for Switchyard {
 
     fn metrics(&self) -> String {
         let mut page = Page::default();
+        self.write_process_metrics(&mut page);
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
         self.write_gsm_metrics(&mut page);

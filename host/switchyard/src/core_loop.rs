@@ -52,6 +52,11 @@ impl Clock {
         without_jumps(self.started_at, self.started.elapsed(), wall())
     }
 
+    /// The wall clock at the start of the process.
+    pub(crate) fn started_at(self) -> Timestamp {
+        self.started_at
+    }
+
     /// Microseconds since the start, and one.
     fn micros(self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1

@@ -15,6 +15,7 @@ mod ledger;
 mod logging;
 mod look_ups;
 mod manifest;
+mod measuring;
 mod memory;
 mod messages;
 mod operation;
