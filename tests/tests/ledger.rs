@@ -14,8 +14,13 @@ const PRICE: i64 = 50_000;
 /// The answer to a submission that the account cannot pay: ESME_RSUBMITFAIL.
 const NO_CREDIT: u32 = 0x45;
 /// The answer of a peer that will never take a message: ESME_RINVDSTADR.
-const NEVER: SinkOptions =
-    SinkOptions { error_status: 0x0B, error_every: 1, receipts: false, delay: std::time::Duration::ZERO };
+const NEVER: SinkOptions = SinkOptions {
+    error_status: 0x0B,
+    error_every: 1,
+    receipts: false,
+    per_second: 0,
+    delay: std::time::Duration::ZERO,
+};
 
 /// The account `acme`, and the peer `upstream`.
 fn blueprint(stage: &Stage, upstream: &Sink) -> Result<Blueprint> {

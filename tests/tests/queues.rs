@@ -467,6 +467,42 @@ fn of_two_admins_who_undo_at_once_one_has_and_an_account_finds_its_own_messages_
 }
 
 #[test]
+fn a_peer_that_throttles_gets_nine_tenths_of_what_it_allows_and_its_learnt_rate_is_shown() -> Result<()> {
+    const ALLOWED: u32 = 50;
+    const SECONDS: usize = 10;
+    let stage = Stage::without_guests()?;
+    let tally = Arc::new(Tally::new(10_000));
+    let sink = Sink::start(SinkOptions { per_second: ALLOWED, ..SinkOptions::default() }, &tally)?;
+    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+    blueprint.native("upstream").account("acme", "window = 1000").peer("upstream", sink.address(), PEER);
+    let appliance = blueprint.start()?;
+    until("a link", || Ok(queue(&appliance, "upstream")?["links"] == 1))?;
+    assert_eq!(queue(&appliance, "upstream")?["learnt_rate"], Value::Null);
+    send(&appliance, &tally, "acme", 6_000)?;
+    // The peer's own counts: with a pause that doubles for each refusal they never come to that.
+    until("the peer gets what it allows", || {
+        let seconds = sink.seconds();
+        let Some((_, whole)) = seconds.split_last() else { return Ok(false) };
+        let last = &whole[whole.len().saturating_sub(SECONDS)..];
+        let taken: u32 = last.iter().map(|second| second.taken).sum();
+        let throttled: u32 = last.iter().map(|second| second.throttled).sum();
+        Ok(taken >= SECONDS as u32 * ALLOWED * 9 / 10 && throttled <= taken / 5)
+    })?;
+    until("the queue says so", || {
+        let shown = queue(&appliance, "upstream")?;
+        let rate = shown["learnt_rate"].as_f64().context("no rate")?;
+        let says = |brake: &str| brake.starts_with("the peer throttles us: learnt rate ");
+        Ok(shown["brake"].as_str().is_some_and(says) && (25.0..100.0).contains(&rate))
+    })?;
+    let metrics = appliance.request("GET", "/metrics", b"")?.1;
+    assert!(metrics.contains("switchyard_peer_learnt_rate{peer=\"upstream\"} "), "{metrics}");
+    assert_eq!(tally.accounts().duplicates, 0);
+    appliance.stop()?;
+    sink.stop()?;
+    Ok(())
+}
+
+#[test]
 fn queues_move_while_state_queries_wait_for_an_archive_that_hangs() -> Result<()> {
     const WAITING: u64 = 300;
     const QUERIES: u32 = 150;

@@ -125,6 +125,8 @@ metrics! {
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "doing"];
     /// Subscribers by peer to whom nothing is sent until a message that has failed is tried again.
     Gauge PARKED = "switchyard_subscribers_parked" ["peer"];
+    /// Messages a second that a peer allows, as learnt from what it has refused as too fast; only for peers that have.
+    Gauge LEARNT_RATE = "switchyard_peer_learnt_rate" ["peer"];
     /// Messages that have not ended.
     Gauge WAITING = "switchyard_messages_waiting" [];
     /// Octets of message content held in memory.

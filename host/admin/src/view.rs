@@ -84,6 +84,9 @@ pub struct Queue {
     pub links: usize,
     /// What stands between queue and links, and until when.
     pub brake: String,
+    /// Messages a second that the peer allows, as learnt from what it has refused as too fast; null if it never has.
+    #[schema(required)]
+    pub learnt_rate: Option<f64>,
 }
 
 /// One link in `GET /v1/links`.

@@ -170,7 +170,9 @@ fn queues(picture: &Picture, now: u64, found: &mut Vec<Finding>) {
             let what = format!("{} for {peer}: {brake}", waits());
             found.push(Finding::new(Level::Warning, "queues", what, "switchyard queue orders"));
         } else if brake.starts_with("the peer throttles") {
-            let what = format!("{peer} answers \"too fast\": {} for it", waits());
+            let rate = queue["learnt_rate"].as_f64();
+            let rate = rate.map_or_else(String::new, |rate| format!(" and gets {rate:.1} messages a second"));
+            let what = format!("{peer} answers \"too fast\"{rate}: {} for it", waits());
             let remedy = "agree on a rate with the peer, and give it to the peer as `rate`";
             found.push(Finding::new(Level::Warning, "queues", what, remedy));
         }

@@ -214,6 +214,9 @@ pub(crate) fn show(output: &Output, party: &Party) -> Result<(), Failure> {
         rows.push((title, count(&queue[name])));
     }
     rows.extend([("oldest", party.age(output.now())), ("held up by", brake(&queue["brake"]))]);
+    if let Some(rate) = queue["learnt_rate"].as_f64() {
+        rows.push(("learnt rate", format!("{rate:.1} messages a second")));
+    }
     output.write(&list(&rows))?;
     if !party.links.is_empty() {
         output.write("\n")?;

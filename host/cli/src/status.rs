@@ -104,6 +104,14 @@ fn screen(picture: &Picture, now: u64, output: &Output) -> String {
     let mut links = vec![("to peers", format!("{up} of {dialled} up"))];
     links.push(("from accounts", number(picture.served() as u64)));
     line("links", &figures(&links));
+    let learnt: Vec<String> = picture
+        .queues()
+        .iter()
+        .filter_map(|queue| Some(format!("{} {:.1}/s", word(&queue["peer"]), queue["learnt_rate"].as_f64()?)))
+        .collect();
+    if !learnt.is_empty() {
+        line("learnt", &format!("{}   (what peers allow that answered \"too fast\")", learnt.join("   ")));
+    }
     let plugins: Vec<String> = picture
         .plugins()
         .filter(|(_, plugin)| plugin["live"] != false)
@@ -196,6 +204,8 @@ mod tests {
         strange["configured"] = json!(false);
         let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
         doubtful["uncertain"] = json!(3);
+        let mut slow = queue("slow", 1, 1, None, "the peer throttles us: learnt rate 9.6 a second");
+        slow["learnt_rate"] = json!(9.63);
         let url = Stub::default()
             .with(
                 "GET /v1/status",
@@ -213,7 +223,7 @@ mod tests {
                     doubtful,
                     strange,
                     queue("demo", 7, 0, Some(NOW - 7_200_000), "no link is up"),
-                    queue("slow", 1, 1, None, "the peer throttles us, until 1"),
+                    slow,
                     queue("held", 1, 1, None, "suspended by ada: maintenance"),
                 ]),
             )

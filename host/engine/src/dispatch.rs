@@ -43,13 +43,18 @@ impl Engine {
             let Some(link) = self.free_link(index) else {
                 break if self.peers[index].links.is_empty() { Brake::NoLink } else { Brake::Window };
             };
-            if let Some(throttle) = &self.peers[index].throttle {
-                if now.mono < throttle.until {
-                    break Brake::Throttled { until: throttle.until };
-                }
-                if self.peers[index].in_flight >= u64::from(throttle.allowance) {
-                    break Brake::Window;
-                }
+            if now.mono < self.peers[index].paused_until {
+                break Brake::Advised { until: self.peers[index].paused_until };
+            }
+            if let Some(pace) = &mut self.peers[index].pace
+                && let Err(until) = pace.ready(now.mono)
+            {
+                let rate = pace.rate();
+                break if pace.is_slow_start() {
+                    Brake::SlowStart { until, rate }
+                } else {
+                    Brake::Throttled { until, rate }
+                };
             }
             let in_flight = self.peers[index].in_flight;
             if self.peers[index].advised_window.is_some_and(|window| in_flight >= u64::from(window)) {
@@ -123,7 +128,11 @@ impl Engine {
         if self.peers[index].evicted > 0 && !self.peers[index].links.is_empty() {
             self.to_load.push(peer);
         }
-        if let Brake::Rate { until } | Brake::Throttled { until } = brake {
+        if let Brake::Rate { until }
+        | Brake::Throttled { until, .. }
+        | Brake::SlowStart { until, .. }
+        | Brake::Advised { until } = brake
+        {
             self.wake_peer(peer, until);
         }
     }
@@ -222,9 +231,14 @@ impl Engine {
         entry.attempts = entry.attempts.saturating_add(1);
         entry.due = Moment(u64::MAX);
         entry.set(flag::ASKED, false);
-        link.in_flight.push(InFlight { slot, seq: self.handed_seq, at: now.wall });
         let peer = &mut self.peers[entry.peer.0 as usize];
         peer.in_flight += 1;
+        peer.sent += 1;
+        if let Some(pace) = &mut peer.pace {
+            pace.sent(now.mono);
+        }
+        let number = peer.sent;
+        link.in_flight.push(InFlight { slot, seq: self.handed_seq, at: now.wall, number });
         *self.handed_live.entry(self.handed_seq).or_insert(0) += 1;
         let want_receipt = peer.settings.receipts && entry.receipts().any();
         let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());

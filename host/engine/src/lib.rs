@@ -25,6 +25,7 @@ mod obeying;
 mod order_work;
 mod orders;
 mod outcome;
+mod pace;
 mod peer;
 mod pools;
 mod random;

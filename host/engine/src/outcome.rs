@@ -42,7 +42,7 @@ impl Engine {
                 Outcome::Accepted { .. } | Outcome::Refused { .. } => {
                     self.leave_doubt(slot);
                     self.slab[slot].state = State::Submitted;
-                    let flight = InFlight { slot, seq: 0, at: now.wall };
+                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0 };
                     self.settle_outcome(now, slot, flight, outcome, out);
                 }
                 Outcome::NotSent | Outcome::Unanswered { .. } => {}
@@ -55,7 +55,7 @@ impl Engine {
                 if same && matches!(outcome, Outcome::Accepted { .. }) && self.is_unanswered(slot) {
                     let slot = self.leave_wait(slot, out);
                     (self.slab[slot].state, self.slab[slot].link) = (State::Submitted, NONE);
-                    let flight = InFlight { slot, seq: 0, at: now.wall };
+                    let flight = InFlight { slot, seq: 0, at: now.wall, number: 0 };
                     self.settle_outcome(now, slot, flight, outcome, out);
                 }
             }
@@ -85,7 +85,7 @@ impl Engine {
                 self.keep_parts(slot, taken);
                 self.step(now, slot, StepKind::Refused { code });
                 self.totals.attempts_refused += 1;
-                self.refused(now, slot, class, code, out);
+                self.refused(now, slot, flight.number, class, code, out);
             }
             Outcome::NotSent => {
                 self.history(slot, flight);
@@ -129,13 +129,8 @@ impl Engine {
 
     fn taken(&mut self, now: Now, slot: Slot, flight: InFlight, ids: Vec<PeerMessageId>, out: &mut Output) {
         let peer = self.slab[slot].peer;
-        let windows = self.peers[peer.0 as usize]
-            .links
-            .iter()
-            .filter_map(|index| Some(self.links.get(*index as usize)?.as_ref()?.window))
-            .fold(0_u32, u32::saturating_add);
         let state = &mut self.peers[peer.0 as usize];
-        state.taken(windows);
+        state.taken(now.mono);
         let (expects, addressee) = (state.settings.receipts, state.settings.is_addressee());
         let first = ids.first().cloned().unwrap_or_default();
         if self.slab[slot].has(flag::OWN_RECEIPT) {
@@ -164,7 +159,7 @@ impl Engine {
         self.end_with(now, slot, end, 0, first, None, out);
     }
 
-    fn refused(&mut self, now: Now, slot: Slot, class: ErrorClass, code: u32, out: &mut Output) {
+    fn refused(&mut self, now: Now, slot: Slot, number: u64, class: ErrorClass, code: u32, out: &mut Output) {
         let class = match class {
             ErrorClass::UnknownSubscriber if self.ask_anew(now, slot, false, out) => return,
             ErrorClass::NumberMoved if self.ask_anew(now, slot, true, out) => return,
@@ -173,11 +168,11 @@ impl Engine {
             ErrorClass::ThisMessage if self.was_refused_often(slot) => ErrorClass::Permanent,
             class => class,
         };
-        // The peer's pause begins at once: nothing overtakes the message while the policy is asked about it.
+        // The peer's pace changes at once: nothing overtakes the message while the policy is asked about it.
         if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
             self.totals.throttled += 1;
             let peer = self.slab[slot].peer.0 as usize;
-            self.peers[peer].throttled(now.mono, &mut self.random);
+            self.peers[peer].throttled(now.mono, number, &mut self.random);
         }
         self.what_follows(now, slot, class, code, out);
     }

@@ -1,5 +1,6 @@
 use crate::PeerSettings;
 use crate::lane::Lane;
+use crate::pace::Pace;
 use crate::random::Random;
 use model::{MessageId, Moment, OrderId, PeerAdvice, PeerId, Priority, Timestamp};
 use std::collections::BTreeSet;
@@ -16,52 +17,45 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub(crate) fn new(per_second: f64, burst: u32) -> Self {
+    pub(crate) fn new(per_second: f64, burst: f64) -> Self {
         // A bucket that holds less than what two milliseconds bring could never reach its own rate.
-        let burst = f64::from(burst.max(1)).max(per_second / 500.0);
+        let burst = burst.max(1.0).max(per_second / 500.0);
         Self { per_second, burst, tokens: burst, at: Moment(0) }
     }
 
     /// Takes one token, or tells when there will be one.
     pub(crate) fn take(&mut self, now: Moment) -> Result<(), Moment> {
+        self.ready(now)?;
+        self.spend();
+        Ok(())
+    }
+
+    /// Whether there is a token, which stays; otherwise when there will be one.
+    pub(crate) fn ready(&mut self, now: Moment) -> Result<(), Moment> {
         let passed = (now - self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
         if self.tokens >= 1.0 - 1e-6 {
-            self.tokens = (self.tokens - 1.0).max(0.0);
             return Ok(());
         }
         let wait = ((1.0 - self.tokens) / self.per_second).min(3600.0);
         Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
     }
-}
 
-/// How a peer that said "too fast" is treated: a pause that doubles, then one message as a probe, then more and more.
-#[derive(Debug)]
-pub(crate) struct Throttle {
-    /// Nothing is sent before.
-    pub(crate) until: Moment,
-    /// The pause that was last imposed.
-    pause: Duration,
-    /// How many messages may be unanswered at a time.
-    pub(crate) allowance: u32,
-}
-
-impl Throttle {
-    const FIRST: Duration = Duration::from_secs(1);
-    const LONGEST: Duration = Duration::from_secs(60);
-
-    pub(crate) fn first(now: Moment, random: &mut Random) -> Self {
-        Self { until: now + random.jitter(Self::FIRST), pause: Self::FIRST, allowance: 1 }
+    /// Takes a token that [`Bucket::ready`] has found.
+    pub(crate) fn spend(&mut self) {
+        self.tokens = (self.tokens - 1.0).max(0.0);
     }
 
-    /// Once more: longer, unless the refusal is of a message that was on its way when the pause began.
-    fn again(&mut self, now: Moment, random: &mut Random) {
-        self.allowance = 1;
-        if now >= self.until {
-            self.pause = (self.pause * 2).min(Self::LONGEST);
-            self.until = now + random.jitter(self.pause);
-        }
+    /// Another rate, and no burst because of it.
+    pub(crate) fn set_rate(&mut self, per_second: f64, burst: f64) {
+        *self = Self { tokens: self.tokens, at: self.at, ..Self::new(per_second, burst) };
+        self.tokens = self.tokens.min(self.burst);
+    }
+
+    /// Keeps one token at most.
+    pub(crate) fn drain(&mut self) {
+        self.tokens = self.tokens.min(1.0);
     }
 }
 
@@ -69,7 +63,7 @@ impl Throttle {
 const LONGEST_ADVISED_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What stands between a peer's queue and its links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Brake {
     /// Nothing waits.
     Idle,
@@ -82,9 +76,23 @@ pub enum Brake {
         /// When the next message may go.
         until: Moment,
     },
-    /// The peer said "too fast".
+    /// The peer said "too fast": it gets what it seems to allow.
     Throttled {
-        /// When it is probed again.
+        /// When the next message may go.
+        until: Moment,
+        /// Messages a second, as learnt.
+        rate: f64,
+    },
+    /// The peer said "too fast", and nothing is known yet of what it allows: the rate doubles every second.
+    SlowStart {
+        /// When the next message may go.
+        until: Moment,
+        /// Messages a second, at the moment.
+        rate: f64,
+    },
+    /// A delivery policy has advised a pause.
+    Advised {
+        /// Its end.
         until: Moment,
     },
     /// Content is being read back from the store.
@@ -136,7 +144,13 @@ pub(crate) struct Peer {
     /// and unanswered ones over all links.
     advised_rate: Option<f64>,
     pub(crate) advised_window: Option<u32>,
-    pub(crate) throttle: Option<Throttle>,
+    /// A delivery policy's pause.
+    pub(crate) paused_until: Moment,
+    /// What it allows, where it has said "too fast".
+    pub(crate) pace: Option<Pace>,
+    /// Messages given to its links so far: the number of the last one.
+    pub(crate) sent: u64,
+    recent: Recent,
     /// Standing in the engine's list of peers to dispatch.
     pub(crate) dirty: bool,
     /// A wake-up is set for this moment.
@@ -167,7 +181,10 @@ impl Peer {
             bucket: None,
             advised_rate: None,
             advised_window: None,
-            throttle: None,
+            paused_until: Moment(0),
+            pace: None,
+            sent: 0,
+            recent: Recent::default(),
             dirty: false,
             wake: None,
             evicted: 0,
@@ -185,7 +202,7 @@ impl Peer {
         self.advised_window = None;
         let paced_anew = self.settings.rate != settings.rate || self.settings.burst != settings.burst;
         if !self.configured || paced_anew || advised {
-            self.bucket = settings.rate.map(|rate| Bucket::new(rate, settings.burst));
+            self.bucket = settings.rate.map(|rate| Bucket::new(rate, settings.burst.into()));
         }
         self.settings = settings;
         self.configured = true;
@@ -195,9 +212,7 @@ impl Peer {
     pub(crate) fn heed(&mut self, now: Moment, advice: PeerAdvice) {
         if let Some(pause) = advice.pause {
             let until = now + pause.min(LONGEST_ADVISED_PAUSE);
-            let throttle =
-                self.throttle.get_or_insert(Throttle { until, pause: Throttle::FIRST, allowance: 1 });
-            throttle.until = throttle.until.max(until);
+            self.paused_until = self.paused_until.max(until);
         }
         if let Some(window) = advice.window {
             self.advised_window = Some(window.max(1));
@@ -206,30 +221,54 @@ impl Peer {
         self.advised_rate = Some(rate);
         let rate = self.settings.rate.map_or(rate, |configured| configured.min(rate));
         if self.bucket.as_ref().is_none_or(|bucket| bucket.per_second != rate) {
-            let mut bucket = Bucket::new(rate, self.settings.burst);
-            if let Some(old) = &self.bucket {
-                // Another rate is no reason for a burst.
-                (bucket.tokens, bucket.at) = (old.tokens.min(bucket.burst), old.at);
-            }
-            self.bucket = Some(bucket);
+            let burst = f64::from(self.settings.burst);
+            self.bucket.get_or_insert_with(|| Bucket::new(rate, burst)).set_rate(rate, burst);
         }
     }
 
-    /// A message was taken: an allowance cut short by throttling grows again.
-    pub(crate) fn taken(&mut self, windows: u32) {
-        if let Some(throttle) = &mut self.throttle {
-            throttle.allowance = throttle.allowance.saturating_add(1);
-            if throttle.allowance > windows {
-                self.throttle = None;
-            }
+    /// A message was taken.
+    pub(crate) fn taken(&mut self, now: Moment) {
+        self.recent.count(now);
+        if let Some(pace) = &mut self.pace {
+            pace.taken(now);
         }
     }
 
-    pub(crate) fn throttled(&mut self, now: Moment, random: &mut Random) {
-        match &mut self.throttle {
-            Some(throttle) => throttle.again(now, random),
-            None => self.throttle = Some(Throttle::first(now, random)),
+    /// Message `number` was refused as too fast.
+    pub(crate) fn throttled(&mut self, now: Moment, number: u64, random: &mut Random) {
+        match &mut self.pace {
+            Some(pace) => pace.refused(now, number, self.sent, random),
+            None => self.pace = Some(Pace::new(now, self.sent, self.recent.last_second(now), random)),
         }
+    }
+}
+
+/// How many messages a peer has taken, by the second.
+#[derive(Debug, Default)]
+struct Recent {
+    second: u64,
+    taken: u32,
+    before: u32,
+}
+
+impl Recent {
+    fn turn(&mut self, now: Moment) {
+        let second = now.0 / 1000;
+        if second > self.second {
+            self.before = if second == self.second + 1 { self.taken } else { 0 };
+            (self.second, self.taken) = (second, 0);
+        }
+    }
+
+    fn count(&mut self, now: Moment) {
+        self.turn(now);
+        self.taken = self.taken.saturating_add(1);
+    }
+
+    /// What was taken in the last full second, or already in this one.
+    fn last_second(&mut self, now: Moment) -> u32 {
+        self.turn(now);
+        self.before.max(self.taken)
     }
 }
 
@@ -259,6 +298,8 @@ pub(crate) struct InFlight {
     pub(crate) seq: u64,
     /// When it was given to the link.
     pub(crate) at: model::Timestamp,
+    /// Its number among those that were given to the peer's links; 0: long ago.
+    pub(crate) number: u64,
 }
 
 #[cfg(test)]
@@ -268,7 +309,7 @@ mod tests {
     #[test]
     fn a_bucket_keeps_its_rate_over_a_second() {
         for rate in [0.5, 1.0, 7.0, 100.0, 3000.0] {
-            let mut bucket = Bucket::new(rate, 1);
+            let mut bucket = Bucket::new(rate, 1.0);
             let mut taken = 0;
             for ms in 0..10_000 {
                 while bucket.take(Moment(ms)).is_ok() {
@@ -282,20 +323,9 @@ mod tests {
 
     #[test]
     fn a_bucket_says_when_to_come_back() {
-        let mut bucket = Bucket::new(10.0, 1);
+        let mut bucket = Bucket::new(10.0, 1.0);
         assert!(bucket.take(Moment(0)).is_ok());
         let again = bucket.take(Moment(0)).unwrap_err();
         assert!(bucket.take(again).is_ok());
-    }
-
-    #[test]
-    fn a_pause_doubles_only_when_the_probe_fails() {
-        let mut random = Random::new(1);
-        let mut throttle = Throttle::first(Moment(0), &mut random);
-        let first = throttle.until;
-        throttle.again(Moment(100), &mut random);
-        assert_eq!(throttle.until, first, "a straggler does not lengthen the pause");
-        throttle.again(first, &mut random);
-        assert!(throttle.until - first > Duration::from_millis(1500));
     }
 }

@@ -39,6 +39,8 @@ pub struct PeerStatus {
     pub oldest: Option<Timestamp>,
     /// What stands between queue and links.
     pub brake: Brake,
+    /// Messages a second that it allows, as learnt from what it has refused as too fast; `None` if it never has.
+    pub learnt_rate: Option<f64>,
 }
 
 /// What a message in memory does.
@@ -150,6 +152,7 @@ impl Engine {
                     links: links.collect(),
                     oldest: oldest.map(Timestamp),
                     brake: peer.brake,
+                    learnt_rate: peer.pace.as_ref().map(crate::pace::Pace::rate),
                 }
             })
             .collect()

@@ -17,15 +17,15 @@ use engine::{Before, Brake, Doing, Engine, MessageStatus, Progress};
 use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
-    Address, Deed, Directory, Final, FinalState, Leg, Message, MessageId, NoSender, Now, PeerId, Priority,
-    ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
+    Address, Deed, Directory, Final, FinalState, Leg, Message, MessageId, Moment, NoSender, Now, PeerId,
+    Priority, ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{Found, Store};
 
 /// Everything that the API can ask.
@@ -104,7 +104,15 @@ pub(crate) fn brake_words(brake: Brake, now: Now) -> String {
         Brake::Window => "peer window: as many messages are unanswered as the peer's links allow".to_owned(),
         Brake::NoLink => "no link is up".to_owned(),
         Brake::Rate { until } => format!("our rate limit, until {}", now.wall_of(until).0),
-        Brake::Throttled { until } => format!("the peer throttles us, until {}", now.wall_of(until).0),
+        Brake::Throttled { until, rate } => {
+            format!("the peer throttles us: learnt rate {rate:.1} a second{}", next_words(until, now))
+        }
+        Brake::SlowStart { until, rate } => {
+            format!("the peer throttles us: slow start, {rate:.1} a second now{}", next_words(until, now))
+        }
+        Brake::Advised { until } => {
+            format!("paused by the delivery policy, until {}", now.wall_of(until).0)
+        }
         Brake::Loading => "messages are being read from disk".to_owned(),
         Brake::Subscribers => "all that waits is behind other messages to the same subscribers".to_owned(),
         Brake::NotConfigured => "the peer is not in the configuration".to_owned(),
@@ -113,6 +121,14 @@ pub(crate) fn brake_words(brake: Brake, now: Now) -> String {
         Brake::Held => "what waits is held back by orders".to_owned(),
         Brake::Rebound => "messages go to another peer by an order, and it has no room now".to_owned(),
     }
+}
+
+/// When the next message leaves, where it is worth waiting for.
+fn next_words(until: Moment, now: Now) -> String {
+    if until - now.mono < Duration::from_secs(1) {
+        return String::new();
+    }
+    format!(", next at {}", now.wall_of(until).0)
 }
 
 fn link_brake(brake: LinkBrake) -> &'static str {
@@ -529,6 +545,9 @@ impl Switchyard {
                 page.put(&metrics::QUEUE, &[&name, doing], count as f64);
             }
             page.put(&metrics::PARKED, &[&name], peer.parked as f64);
+            if let Some(rate) = peer.learnt_rate {
+                page.put(&metrics::LEARNT_RATE, &[&name], rate);
+            }
         }
         self.write_order_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
@@ -593,6 +612,7 @@ impl Appliance for Switchyard {
             oldest: peer.oldest.map(|at| at.0),
             links: peer.links.len(),
             brake: self.brake_with_orders(&peer, &orders, now),
+            learnt_rate: peer.learnt_rate,
         });
         Ok(shown.collect())
     }

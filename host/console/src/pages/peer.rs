@@ -110,6 +110,7 @@ pub(crate) async fn regions(visit: &Visit, name: &str) -> Result<Vec<Region>, Re
                             ("Receipts to come", html! { (count(queue.awaiting_receipt)) }),
                             ("Oldest", html! { @match queue.oldest { Some(at) => { (moment(at)) " " span.muted { (ago(at)) } } None => { "—" } } }),
                             ("Limited by", html! { (sentence(&queue.brake)) }),
+                            ("Learnt rate", html! { @match queue.learnt_rate { Some(rate) => { (format!("{rate:.1} messages a second")) } None => { span.muted { "the peer has never answered \"too fast\"" } } } }),
                         ]))
                     }
                     None => { p { "Nothing has been queued for it yet." } }

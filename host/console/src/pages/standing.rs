@@ -20,6 +20,7 @@ pub(crate) struct Queue {
     pub(crate) oldest: Option<u64>,
     pub(crate) links: usize,
     pub(crate) brake: String,
+    pub(crate) learnt_rate: Option<f64>,
 }
 
 impl Queue {

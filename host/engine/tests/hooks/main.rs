@@ -6,6 +6,7 @@ mod deciding;
 mod groups;
 mod house;
 mod orders;
+mod pace;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
 mod reach;

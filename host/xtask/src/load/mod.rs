@@ -21,7 +21,7 @@ mod wire;
 pub use histogram::Histogram;
 pub use probe::Probe;
 pub use processor::{process_time, resident, this_thread, thread_times};
-pub use sink::{Sink, SinkOptions, SinkReport};
+pub use sink::{Sink, SinkOptions, SinkReport, SinkSecond};
 pub use source::{Aside, Source, SourceOptions, SourceReport};
 pub use stop::Stop;
 pub use tally::{Accounts, Tally};

@@ -26,6 +26,8 @@ pub struct SinkOptions {
     pub error_every: u32,
     /// Whether messages that ask for one get a receipt.
     pub receipts: bool,
+    /// How many messages it takes in each second, over all links; the others are answered "throttled" (0x58). 0: any number.
+    pub per_second: u32,
 }
 
 /// What a sink saw.
@@ -59,10 +61,45 @@ struct Shared {
     error_status: AtomicU32,
     error_every: AtomicU32,
     receipts: AtomicU32,
+    per_second: AtomicU32,
+    /// The counts of each second from `started`, as far as there was a limit.
+    seconds: Mutex<Vec<SinkSecond>>,
+    started: Instant,
     next_id: AtomicU64,
     messages: AtomicU64,
     links: Mutex<Vec<TcpStream>>,
     report: Mutex<SinkReport>,
+}
+
+/// ESME_RTHROTTLED.
+const THROTTLED: u32 = 0x58;
+
+/// What a sink with a limit counted in one second.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SinkSecond {
+    /// submit_sm within the limit.
+    pub taken: u32,
+    /// submit_sm that were answered "throttled".
+    pub throttled: u32,
+}
+
+impl Shared {
+    /// Counts a message of this second if there is a limit; tells whether it exceeds the limit.
+    fn is_too_fast(&self, now: Instant) -> bool {
+        let most = self.per_second.load(Ordering::Relaxed);
+        if most == 0 {
+            return false;
+        }
+        let second = now.saturating_duration_since(self.started).as_secs() as usize;
+        let mut seconds = self.seconds.lock();
+        if seconds.len() <= second {
+            seconds.resize(second + 1, SinkSecond::default());
+        }
+        let counted = &mut seconds[second];
+        let too_fast = counted.taken >= most;
+        *(if too_fast { &mut counted.throttled } else { &mut counted.taken }) += 1;
+        too_fast
+    }
 }
 
 /// A running sink.
@@ -91,6 +128,9 @@ impl Sink {
             error_status: AtomicU32::new(0),
             error_every: AtomicU32::new(0),
             receipts: AtomicU32::new(0),
+            per_second: AtomicU32::new(0),
+            seconds: Mutex::default(),
+            started: Instant::now(),
             next_id: AtomicU64::new(1),
             messages: AtomicU64::new(0),
             links: Mutex::new(Vec::new()),
@@ -115,6 +155,7 @@ impl Sink {
         self.shared.error_every.store(options.error_every, Ordering::Relaxed);
         self.shared.error_status.store(options.error_status, Ordering::Relaxed);
         self.shared.receipts.store(options.receipts.into(), Ordering::Relaxed);
+        self.shared.per_second.store(options.per_second, Ordering::Relaxed);
     }
 
     /// Cuts all links; new ones are taken.
@@ -128,6 +169,11 @@ impl Sink {
     /// submit_sm taken so far, doubles included.
     pub fn messages_so_far(&self) -> u64 {
         self.shared.messages.load(Ordering::Relaxed)
+    }
+
+    /// The counts of each second since the start, the current one last; empty if there was no limit ([`SinkOptions::per_second`]).
+    pub fn seconds(&self) -> Vec<SinkSecond> {
+        self.shared.seconds.lock().clone()
     }
 
     /// Cuts everything and reports.
@@ -303,8 +349,10 @@ impl Link {
                     self.counted += 1;
                     self.report.messages += 1;
                     let out = if delay.is_zero() { &mut self.output } else { &mut late };
-                    if status != 0 && self.counted.is_multiple_of(every) {
+                    let error = status != 0 && self.counted.is_multiple_of(every);
+                    if error || self.shared.is_too_fast(now) {
                         self.report.refused += 1;
+                        let status = if error { status } else { THROTTLED };
                         wire::put(out, wire::SUBMIT_SM | wire::ANSWER, status, pdu.sequence, &[]);
                         continue;
                     }
