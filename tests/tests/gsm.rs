@@ -307,6 +307,7 @@ fn two_mscs_of_one_name_keep_their_own_subscribers() -> Result<()> {
     let networks = network.appliance()?.get("/v1/gsm")?;
     let error = networks[0]["last_error"].to_string();
     ensure!(error.contains("another MSC is connected under this name"), "{error}");
+    ensure!(networks[0]["faults"][0]["kind"] == "double-name", "{}", networks[0]["faults"]);
     network.submit(9, 3)?;
     older.wait_for_taken(6, PATIENCE)?;
     newer.wait_for_taken(3, PATIENCE)?;
@@ -566,6 +567,34 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     network.submit(100, 10)?;
     until("all to arrive", || Ok(msc.report().taken() >= 2_100))?;
     Ok(())
+}
+
+#[test]
+fn faults_of_hlr_and_mscs_are_told_until_they_are_mended() -> Result<()> {
+    let mut network = Network::start(2, "")?;
+    let wait_for = |network: &Network, wanted: &[&str]| {
+        until(&format!("the faults {wanted:?}"), || {
+            let networks = network.appliance()?.get("/v1/gsm")?;
+            let faults = networks[0]["faults"].as_array().context("no faults")?;
+            let kinds: Vec<_> = faults.iter().filter_map(|fault| fault["kind"].as_str()).collect();
+            Ok(kinds == wanted)
+        })
+    };
+    wait_for(&network, &["no-msc"])?;
+    // 7: what OsmoMSC without `sms-over-gsup` says.
+    let msc = network.msc("MSC-1", 2, Answers::Refuse(vec![Cause::Network(7)]))?;
+    wait_for(&network, &[])?;
+    network.submit(2, 1)?;
+    wait_for(&network, &["msc-without-sms"])?;
+    ensure!(network.appliance()?.metric("switchyard_gsm_faults")? == 1.0);
+    network.hlr.die();
+    until("the HLR to be missed", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("hlr-down"))
+    })?;
+    network.hlr.come_back()?;
+    msc.wait_for_located(4, PATIENCE)?;
+    wait_for(&network, &[])
 }
 
 #[test]

@@ -57,9 +57,10 @@ pub(crate) async fn run(
                 let mut from_msc = BytesMut::with_capacity(READ);
                 identity::ask(&mut msc, &mut from_msc, options.connect_timeout).await?;
                 place.identify();
-                let hlr = connect(&hlr, options.connect_timeout)
-                    .await
-                    .map_err(|error| io::Error::new(error.kind(), format!("HLR {hlr}: {error}")))?;
+                let dialled = connect(&hlr, options.connect_timeout).await;
+                shared.counts.observed.hlr(dialled.as_ref().err().map(|error| format!("{hlr}: {error}")));
+                let hlr =
+                    dialled.map_err(|error| io::Error::new(error.kind(), format!("HLR {hlr}: {error}")))?;
                 let pair = Pair {
                     conn,
                     remote,

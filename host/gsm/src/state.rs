@@ -1,5 +1,6 @@
 //! What an admin sees of a core network.
 
+use crate::fault::{GsmFault, Observed};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +31,7 @@ pub(crate) struct Counts {
     /// Refusals of MOs, by our cause.
     mo_refused: Mutex<BTreeMap<u8, u64>>,
     last_error: Mutex<Option<String>>,
+    pub(crate) observed: Observed,
 }
 
 impl Counts {
@@ -112,6 +114,8 @@ pub struct GsmState {
     pub asked_about: u64,
     /// The last thing that went wrong.
     pub last_error: Option<String>,
+    /// What somebody has to mend.
+    pub faults: Vec<GsmFault>,
 }
 
 impl Counts {
@@ -140,6 +144,7 @@ impl Counts {
             unanswered_questions: self.unanswered_questions.load(Relaxed),
             asked_about: self.asked_about.load(Relaxed),
             last_error: self.last_error.lock().clone(),
+            faults: Vec::new(),
         }
     }
 }
