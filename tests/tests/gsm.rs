@@ -593,8 +593,48 @@ fn faults_of_hlr_and_mscs_are_told_until_they_are_mended() -> Result<()> {
         Ok(networks[0]["faults"].to_string().contains("hlr-down"))
     })?;
     network.hlr.come_back()?;
-    msc.wait_for_located(4, PATIENCE)?;
-    wait_for(&network, &[])
+    wait_for(&network, &["msc-without-sms"])?;
+    drop(msc);
+    wait_for(&network, &["no-msc"])
+}
+
+#[test]
+fn with_the_hlr_down_messages_between_known_subscribers_go_on_and_signalling_waits_for_it() -> Result<()> {
+    let mut network = Network::start(4, "")?;
+    let msc = StandInMsc::start(MscOptions { range: 0..2, keep: true, ..network.plain("MSC-1") })?;
+    msc.wait_for_located(2, PATIENCE)?;
+    network.hlr.die();
+    until("the HLR to be missed", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("hlr-down"))
+    })?;
+    network.submit(6, 2)?;
+    msc.wait_for_taken(6, PATIENCE)?;
+    let number = Subscribers::new(4, PREFIX).msisdn(0);
+    let sender = Phone { subscriber: 0, ..phone(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "meanwhile", PATIENCE), MoAnswer::Taken);
+    msc.locate(2);
+    network.hlr.come_back()?;
+    msc.wait_for_located(3, PATIENCE)?;
+    ensure!(network.hlr.is_connected("MSC-1"), "the HLR does not know the MSC by its name");
+    until("nothing to be wrong any more", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"] == serde_json::json!([]))
+    })
+}
+
+#[test]
+fn an_msc_loses_its_connection_when_the_hlr_is_away_for_longer_than_the_outage_allowed() -> Result<()> {
+    let mut network = Network::start(1, "hlr-outage = \"1s\"")?;
+    let msc = StandInMsc::start(MscOptions { range: 0..1, reconnect: None, ..network.plain("MSC-1") })?;
+    msc.wait_for_located(1, PATIENCE)?;
+    network.hlr.die();
+    until("the MSC to lose its connection", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("no-msc"))
+    })?;
+    drop(msc);
+    Ok(())
 }
 
 #[test]

@@ -157,8 +157,7 @@ impl Network {
         let connections: Vec<_> = self.shared.connections.lock().values().cloned().collect();
         let ctrl_up = counts.ctrl_up.load(Relaxed);
         let is_proxy = matches!(self.options.role, Role::Proxy { .. });
-        let has_failed = !ctrl_up && counts.unanswered_questions.load(Relaxed) > 0;
-        let ctrl_down = self.options.ctrl.as_deref().filter(|_| has_failed);
+        let ctrl_down = self.options.ctrl.as_deref().filter(|_| counts.ctrl_failed.load(Relaxed));
         GsmState {
             faults: counts.observed.faults(is_proxy, &connections, ctrl_down),
             connections,

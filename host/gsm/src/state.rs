@@ -26,6 +26,8 @@ pub(crate) struct Counts {
     pub(crate) unanswered_questions: AtomicU64,
     pub(crate) asked_about: AtomicU64,
     pub(crate) ctrl_up: AtomicBool,
+    /// The CTRL interface has failed, and no connection to it has worked since.
+    pub(crate) ctrl_failed: AtomicBool,
     /// Refusals of MTs, by what the network said.
     refused: Mutex<BTreeMap<&'static str, u64>>,
     /// Refusals of MOs, by our cause.
