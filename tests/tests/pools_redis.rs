@@ -305,7 +305,7 @@ fn python_speaks_both_protocols() -> Result<()> {
         let known = python.ask(&json!({ "command": null }))?;
         assert_eq!(known["count"], 36);
         assert_eq!(known["pools"].as_array().map(Vec::len), Some(11));
-        assert_eq!(python.script("{py}", &["del", "123456"])?, 1);
+        assert_eq!(python.script("{py}", &["del", "123456"])?, "1");
         python.ask(&json!({ "close": null }))?;
         assert_eq!(python.run("PING")?, true);
     }

@@ -14,9 +14,9 @@ pub use orders::{
 };
 pub use plugins::{
     Activation, Binding, BindingRecord, CandidateRecord, CandidateState, Comparison, Difference, FilledTable,
-    Grants, HookEvent, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault, PluginCounts,
-    PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table, TableKind,
-    Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
+    Grants, HookEvent, HookRollback, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault,
+    PluginCounts, PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table,
+    TableKind, Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
 };
 pub use records::{
     Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, CoreNetworkFault, Finished,

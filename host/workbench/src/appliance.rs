@@ -26,6 +26,9 @@ pub struct Bound {
     /// Also where the policy names peers or pools that do not exist, or the component imports what the binding does not grant.
     #[arg(long)]
     force: bool,
+    /// Why, for the audit log.
+    #[arg(long)]
+    why: Option<String>,
 }
 
 /// The hooks of one appliance.
@@ -50,6 +53,9 @@ impl Bound {
         }
         if self.force {
             binding.insert("force".to_owned(), true.into());
+        }
+        if let Some(why) = &self.why {
+            binding.insert("why".to_owned(), why.as_str().into());
         }
         Ok(binding)
     }
@@ -138,8 +144,9 @@ impl Hooks {
     }
 
     /// `promote` or `rollback`.
-    pub(crate) fn order(&self, hook: Hook, verb: &str) -> Result<Value, WorkbenchError> {
-        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &json!({}))?)
+    pub(crate) fn order(&self, hook: Hook, verb: &str, why: Option<&str>) -> Result<Value, WorkbenchError> {
+        let request = why.map_or_else(|| json!({}), |why| json!({ "why": why }));
+        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &request)?)
     }
 
     pub(crate) fn hooks(&self) -> Result<Value, WorkbenchError> {

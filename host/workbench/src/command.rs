@@ -131,6 +131,9 @@ pub enum Command {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
+        /// Why, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
         /// Which appliance.
         #[command(flatten)]
         at: At,
@@ -140,6 +143,9 @@ pub enum Command {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
+        /// Why, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
         /// Which appliance.
         #[command(flatten)]
         at: At,
@@ -250,8 +256,12 @@ impl Command {
                 Ok(shown(&Hooks::of(at)?.candidate(hook, bound.json()?, Some(share))?))
             }
             Self::Withdraw { hook, at } => Ok(shown(&Hooks::of(at)?.withdraw(hook)?)),
-            Self::Promote { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "promote")?)),
-            Self::Rollback { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "rollback")?)),
+            Self::Promote { hook, why, at } => {
+                Ok(shown(&Hooks::of(at)?.order(hook, "promote", why.as_deref())?))
+            }
+            Self::Rollback { hook, why, at } => {
+                Ok(shown(&Hooks::of(at)?.order(hook, "rollback", why.as_deref())?))
+            }
             Self::Status { at } => Ok(shown(&Hooks::of(at)?.hooks()?)),
             Self::Replay { bound, from, until, limit, at } => {
                 let mut order = bound.json()?;
