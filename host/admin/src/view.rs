@@ -19,8 +19,9 @@ pub use plugins::{
     TableKind, Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
 };
 pub use records::{
-    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, Finished, FinishedPrice,
-    HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts, Statistics,
+    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, CoreNetworkFault, Finished,
+    FinishedPrice, HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts,
+    Statistics,
 };
 
 use serde::{Deserialize, Serialize};
