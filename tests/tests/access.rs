@@ -475,6 +475,31 @@ fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> 
     Ok(())
 }
 
+#[test]
+fn the_log_says_how_many_messages_an_order_concerned_and_why() -> Result<()> {
+    let (_stage, appliance) = appliance()?;
+    let house = Visitor::house(&appliance)?;
+    for text in ["one", "two", "three"] {
+        submit(&appliance, SHOP, text)?;
+    }
+    let cancel = json!({ "what": "cancel", "where": { "peer": "upstream", "account": "shop" }, "why": "wrong prices" });
+    assert_eq!(house.ask("POST", "/v1/orders", Some(&cancel))?.status, 201);
+    assert_eq!(house.ask("DELETE", "/v1/orders/1", None)?.status, 200);
+    appliance.ask("PUT", "/v1/tables/rates?kind=prefix", b"41,5\n49,7\n")?;
+    let level = json!({ "level": "warn" });
+    assert_eq!(house.ask("PUT", "/v1/log", Some(&level))?.status, 200);
+    let details: Vec<Value> =
+        audit(&house, "")?.into_iter().rev().map(|entry| entry["detail"].clone()).collect();
+    let want = [
+        "order 1: cancel, peer upstream, account shop; 3 messages; why: wrong prices",
+        "order 1: cancel, peer upstream, account shop; withdrawn after 0 messages",
+        "prefix, 2 rows",
+        "warn",
+    ];
+    assert_eq!(details, want);
+    Ok(())
+}
+
 /// A line of the log is an fsync: who may do nothing does not fill the disk with what he may not.
 #[test]
 fn refusals_by_the_hundred_have_few_lines_in_the_log() -> Result<()> {

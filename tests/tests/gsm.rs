@@ -307,6 +307,7 @@ fn two_mscs_of_one_name_keep_their_own_subscribers() -> Result<()> {
     let networks = network.appliance()?.get("/v1/gsm")?;
     let error = networks[0]["last_error"].to_string();
     ensure!(error.contains("another MSC is connected under this name"), "{error}");
+    ensure!(networks[0]["faults"][0]["kind"] == "double-name", "{}", networks[0]["faults"]);
     network.submit(9, 3)?;
     older.wait_for_taken(6, PATIENCE)?;
     newer.wait_for_taken(3, PATIENCE)?;
@@ -565,6 +566,74 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     msc.wait_for_located(20, PATIENCE)?;
     network.submit(100, 10)?;
     until("all to arrive", || Ok(msc.report().taken() >= 2_100))?;
+    Ok(())
+}
+
+#[test]
+fn faults_of_hlr_and_mscs_are_told_until_they_are_mended() -> Result<()> {
+    let mut network = Network::start(2, "")?;
+    let wait_for = |network: &Network, wanted: &[&str]| {
+        until(&format!("the faults {wanted:?}"), || {
+            let networks = network.appliance()?.get("/v1/gsm")?;
+            let faults = networks[0]["faults"].as_array().context("no faults")?;
+            let kinds: Vec<_> = faults.iter().filter_map(|fault| fault["kind"].as_str()).collect();
+            Ok(kinds == wanted)
+        })
+    };
+    wait_for(&network, &["no-msc"])?;
+    // 7: what OsmoMSC without `sms-over-gsup` says.
+    let msc = network.msc("MSC-1", 2, Answers::Refuse(vec![Cause::Network(7)]))?;
+    wait_for(&network, &[])?;
+    network.submit(2, 1)?;
+    wait_for(&network, &["msc-without-sms"])?;
+    ensure!(network.appliance()?.metric("switchyard_gsm_faults")? == 1.0);
+    network.hlr.die();
+    until("the HLR to be missed", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("hlr-down"))
+    })?;
+    network.hlr.come_back()?;
+    wait_for(&network, &["msc-without-sms"])?;
+    drop(msc);
+    wait_for(&network, &["no-msc"])
+}
+
+#[test]
+fn with_the_hlr_down_messages_between_known_subscribers_go_on_and_signalling_waits_for_it() -> Result<()> {
+    let mut network = Network::start(4, "")?;
+    let msc = StandInMsc::start(MscOptions { range: 0..2, keep: true, ..network.plain("MSC-1") })?;
+    msc.wait_for_located(2, PATIENCE)?;
+    network.hlr.die();
+    until("the HLR to be missed", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("hlr-down"))
+    })?;
+    network.submit(6, 2)?;
+    msc.wait_for_taken(6, PATIENCE)?;
+    let number = Subscribers::new(4, PREFIX).msisdn(0);
+    let sender = Phone { subscriber: 0, ..phone(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "meanwhile", PATIENCE), MoAnswer::Taken);
+    msc.locate(2);
+    network.hlr.come_back()?;
+    msc.wait_for_located(3, PATIENCE)?;
+    ensure!(network.hlr.is_connected("MSC-1"), "the HLR does not know the MSC by its name");
+    until("nothing to be wrong any more", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"] == serde_json::json!([]))
+    })
+}
+
+#[test]
+fn an_msc_loses_its_connection_when_the_hlr_is_away_for_longer_than_the_outage_allowed() -> Result<()> {
+    let mut network = Network::start(1, "hlr-outage = \"1s\"")?;
+    let msc = StandInMsc::start(MscOptions { range: 0..1, reconnect: None, ..network.plain("MSC-1") })?;
+    msc.wait_for_located(1, PATIENCE)?;
+    network.hlr.die();
+    until("the MSC to lose its connection", || {
+        let networks = network.appliance()?.get("/v1/gsm")?;
+        Ok(networks[0]["faults"].to_string().contains("no-msc"))
+    })?;
+    drop(msc);
     Ok(())
 }
 

@@ -56,7 +56,7 @@ impl Author<'_> {
 
     /// What `status` says of the router.
     fn router(&self) -> Result<Value> {
-        let output = self.command("switchyard")?.args(["plugin", "status"]).output()?;
+        let output = self.command("switchyard")?.args(["plugin", "status", "--json"]).output()?;
         ensure!(output.status.success(), "status: {}", String::from_utf8_lossy(&output.stderr));
         let hooks: Vec<Value> = serde_json::from_slice(&output.stdout)?;
         hooks.into_iter().find(|state| state["hook"] == "router").context("there is no router in it")

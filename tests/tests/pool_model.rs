@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::Stop;
 use behaviour_tests::load::pools::{Answer, Client};
-use behaviour_tests::pools::{Event, Language, Letter, Model, Office, Told, Wish};
+use behaviour_tests::pools::{Event, Language, Letter, Model, Office, Told, Wish, older_state};
 use behaviour_tests::random::Random;
 use behaviour_tests::{Stage, until};
 use std::time::Duration;
@@ -220,7 +220,7 @@ impl Play {
             until("the lease ends", || {
                 let state = self.client.ask(&["HGET", &key, number])?;
                 ensure!(matches!(&state, Answer::Text(_)), "{number}: {state:?}");
-                Ok(state == Answer::Text("idle+up".to_owned()))
+                Ok(state == Answer::Text(older_state("idle+up")))
             })?;
             self.model.lapse(number);
             self.lapses += 1;

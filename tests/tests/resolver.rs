@@ -239,7 +239,7 @@ fn subscribers_of_a_table_are_reached_where_they_are_and_unknown_ones_are_report
 /// The sample configuration has a resolver and says that its table is filled over the API, which is there after the start.
 #[test]
 fn a_first_start_waits_for_no_table() -> Result<()> {
-    let (stage, tally) = (Stage::new()?, Arc::new(Tally::new(0)));
+    let (stage, tally) = (Stage::new()?, Arc::new(Tally::new(1)));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
     let mut blueprint = blueprint(&stage, &sink)?;
     let policy = stage.folder().join("subscribers.toml");
@@ -255,8 +255,9 @@ fn a_first_start_waits_for_no_table() -> Result<()> {
     appliance.ask("PUT", "/v1/tables/hlr?kind=exact", b"8613012345678,262011234567890\n")?;
     let named = unknown()?;
     ensure!(named.is_null(), "{named}");
-    let question = json!({ "origin": "acme", "destination": "8613012345678" }).to_string();
-    let explained = appliance.ask("POST", "/v1/explain", question.as_bytes())?;
-    ensure!(explained.to_string().contains("262011234567890"), "{explained}");
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    let id = esme.submit_to(3_012_345_678, 0)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    let trace = in_state(&appliance, &id, "relayed")?;
+    ensure!(steps(&trace).contains(&"subscriber found, at upstream"), "{trace:#}");
     Ok(())
 }

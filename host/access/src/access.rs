@@ -72,7 +72,7 @@ impl Access {
         }
         Ok(Self {
             path: path.to_owned(),
-            audit: Audit::new(path, database.clone()),
+            audit: Audit::new(path, database.clone())?,
             database,
             people: RwLock::new(Arc::new(people)),
             changing: Mutex::default(),
@@ -85,6 +85,13 @@ impl Access {
     pub fn keeping(mut self, audit: Duration) -> Self {
         self.audit.keep(audit);
         self
+    }
+
+    /// Whether old lines of the audit log are deleted: not if the clock stood more than 30 days after the newest line when the
+    /// file was opened. It is right after the next start, or never was.
+    #[must_use]
+    pub fn lets_old_lines_go(&self) -> bool {
+        self.audit.lets_go()
     }
 
     /// The file with all of it, for backups: whoever reads the database while it is open needs a transaction of this one.

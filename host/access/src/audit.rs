@@ -1,12 +1,12 @@
 //! The audit log: what was done, by whom. Lines are added, none is ever changed; the oldest go when they are old enough.
 
 use crate::AccessError;
-use model::Timestamp;
+use model::{AgeClock, Timestamp};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
 /// Serial, counted from 1 without a gap but for the oldest that have gone, to what was done, as the JSON of a [`Deed`] in UTF-8.
@@ -103,6 +103,8 @@ pub(crate) struct Audit {
     path: PathBuf,
     database: Arc<Database>,
     kept: Duration,
+    ages: AgeClock,
+    opened: Instant,
     waiting: parking_lot::Mutex<Vec<Waiting>>,
     committing: parking_lot::Mutex<()>,
 }
@@ -124,15 +126,30 @@ fn cut(text: &mut String) {
 }
 
 impl Audit {
-    pub(crate) fn new(path: &Path, database: Arc<Database>) -> Self {
-        let path = path.to_owned();
-        Self {
-            path,
-            database,
-            kept: AUDIT_KEPT,
-            waiting: parking_lot::Mutex::default(),
-            committing: parking_lot::Mutex::default(),
-        }
+    pub(crate) fn new(path: &Path, database: Arc<Database>) -> Result<Self, AccessError> {
+        let opened = Instant::now();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ages = AgeClock::believed(Timestamp::default() + wall);
+        let (waiting, committing) = Default::default();
+        let mut audit =
+            Self { path: path.to_owned(), database, kept: AUDIT_KEPT, ages, opened, waiting, committing };
+        let newest = audit.newest().map_err(|error| audit.failed(error))?;
+        audit.ages = AgeClock::checked(Timestamp::default() + wall, newest);
+        Ok(audit)
+    }
+
+    /// When the newest line was written; one that cannot be read is of no time that is near.
+    fn newest(&self) -> Result<Option<Timestamp>, redb::Error> {
+        let table = self.database.begin_read()?.open_table(AUDIT)?;
+        let newest = table.last()?;
+        Ok(newest.map(|(_, line)| {
+            serde_json::from_slice::<Deed>(line.value()).map_or(Timestamp::default(), |deed| deed.at)
+        }))
+    }
+
+    /// Whether lines go when they are old enough: not while the clock of this start is doubted.
+    pub(crate) fn lets_go(&self) -> bool {
+        self.ages.is_believed()
     }
 
     pub(crate) fn keep(&mut self, kept: Duration) {
@@ -179,7 +196,9 @@ impl Audit {
                 }
                 // After the new ones, so that the log is never empty and a serial never comes twice.
                 let newest = together.iter().map(|waiting| waiting.deed.at.0).max().unwrap_or(0);
-                self.let_go(&mut table, newest, first)?;
+                if let Some(now) = self.ages.now(self.opened.elapsed(), Timestamp(newest)) {
+                    self.let_go(&mut table, now.0, first)?;
+                }
                 first
             };
             transaction.commit()?;

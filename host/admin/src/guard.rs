@@ -26,6 +26,23 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub(crate) struct Noted(pub(crate) String);
 
+/// An answer, and more on what was done for the audit log.
+pub(crate) type Detailed<T> = Result<(axum::Extension<Noted>, axum::Json<T>), Problem>;
+
+/// The answer with the detail that `describe` makes of it.
+pub(crate) fn detailed<T>(answer: axum::Json<T>, describe: impl FnOnce(&T) -> String) -> Detailed<T> {
+    let detail = describe(&answer.0);
+    Ok((axum::Extension(Noted(detail)), answer))
+}
+
+/// A detail, and the reason that was given, if one was.
+pub(crate) fn with_reason(detail: String, why: Option<&str>) -> String {
+    match why {
+        Some(why) if !why.is_empty() => format!("{detail}; why: {why}"),
+        _ => detail,
+    }
+}
+
 /// Where a request comes from; nothing if nobody knows.
 pub(crate) fn address(request: &axum::http::Extensions) -> Option<IpAddr> {
     request.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip().to_canonical())

@@ -1,6 +1,7 @@
 //! The API of the ledger: balances, and what is done to them.
 
 use crate::api::{Shared, answer};
+use crate::guard::{Detailed, detailed, with_reason};
 use crate::problem::{Kind, Problem};
 use crate::request::{At, Document, Parameters, limit};
 use crate::view;
@@ -139,14 +140,25 @@ async fn change(
     At(account): At<String>,
     headers: HeaderMap,
     Document(request): Document<Change>,
-) -> Answer {
+) -> Detailed<Value> {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let Some(key) = key.filter(|key| (1..=64).contains(&key.len())) else {
         let detail = "send the header `Idempotency-Key` with 1 to 64 octets of your own: with it the request can be \
                       repeated safely";
         return Err(Problem::new(Kind::BadRequest, detail));
     };
-    answer(appliance, move |appliance| appliance.change(&account, &key, json!(request))).await
+    let why = request.reason.clone();
+    let what = match (request.fund, request.credit) {
+        (Some(fund), _) => format!("fund {fund} millionths"),
+        (None, Some(credit)) => format!("credit {credit} millionths"),
+        (None, None) => "nothing".to_owned(),
+    };
+    let changed =
+        answer(appliance, move |appliance| appliance.change(&account, &key, json!(request))).await?;
+    detailed(changed, |changed| {
+        let repeated = if changed["repeated"] == true { ", done before under the same key" } else { "" };
+        with_reason(format!("{what}; balance {}{repeated}", changed["balance"]), why.as_deref())
+    })
 }
 
 #[derive(Deserialize, IntoParams)]

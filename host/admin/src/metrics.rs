@@ -102,6 +102,8 @@ metrics! {
     Gauge GSM_CONNECTIONS = "switchyard_gsm_connections" ["network"];
     /// Questions to the HLR by core network and end: answered, unanswered.
     Counter GSM_QUESTIONS = "switchyard_gsm_hlr_questions_total" ["network", "end"];
+    /// Faults of a core network that somebody has to mend, by core network and fault: hlr-down, hlr-ctrl-down, no-msc, msc-without-sms, double-name.
+    Gauge GSM_FAULTS = "switchyard_gsm_faults" ["network", "fault"];
     /// Signalling frames passed through, by core network.
     Counter GSM_RELAYED = "switchyard_gsm_relayed_frames_total" ["network"];
     /// Calls of business systems by account, method and result.

@@ -1,6 +1,7 @@
 //! What an admin does with the daemon itself: drain it, and have it say more or less.
 
 use crate::api::{Shared, answer};
+use crate::guard::{Detailed, detailed};
 use crate::problem::Problem;
 use crate::ready::Readiness;
 use crate::request::{Document, IfAny};
@@ -113,8 +114,12 @@ async fn begin_drain(
     State(appliance): State<Shared>,
     Extension(caller): Extension<Caller>,
     IfAny(how): IfAny<DrainOrder>,
-) -> Result<Json<DrainState>, Problem> {
-    answer(appliance, move |appliance| appliance.begin_drain(how, caller.name)).await
+) -> Detailed<DrainState> {
+    let state = answer(appliance, move |appliance| appliance.begin_drain(how, caller.name)).await?;
+    detailed(state, |state| {
+        let binds = if state.refuse_binds { ", binds refused" } else { "" };
+        format!("{} messages left{binds}", state.left.waiting)
+    })
 }
 
 /// Takes traffic again. Nothing happens when it does not drain.
@@ -138,6 +143,7 @@ async fn set_log_level(
     State(appliance): State<Shared>,
     Extension(caller): Extension<Caller>,
     Document(level): Document<LogLevel>,
-) -> Result<Json<LogLevel>, Problem> {
-    answer(appliance, move |appliance| appliance.set_log_level(level, &caller.name)).await
+) -> Detailed<LogLevel> {
+    let set = answer(appliance, move |appliance| appliance.set_log_level(level, &caller.name)).await?;
+    detailed(set, |set| set.level.clone())
 }

@@ -1,6 +1,7 @@
 //! The API of orders about waiting messages, and of those of which nobody knows whether they arrived.
 
 use crate::api::{Shared, answer};
+use crate::guard::{Detailed, Noted, detailed, with_reason};
 use crate::problem::Problem;
 use crate::request::{At, Document, IdText, Parameters, limit};
 use crate::view;
@@ -95,9 +96,44 @@ async fn give(
     State(appliance): State<Shared>,
     Extension(caller): Extension<Caller>,
     Document(wanted): Document<view::WantedOrder>,
-) -> Result<(StatusCode, Json<view::Order>), Problem> {
-    let given = answer(appliance, move |appliance| appliance.give_order(wanted, &caller.name)).await?;
-    Ok((StatusCode::CREATED, given))
+) -> Result<(StatusCode, Extension<Noted>, Json<view::Order>), Problem> {
+    let Json((concerned, order)) = answer(appliance, move |appliance| {
+        let concerned = appliance.preview_order(wanted.clone(), false)?;
+        Ok((concerned, appliance.give_order(wanted, &caller.name)?))
+    })
+    .await?;
+    let at_least = if concerned.complete { "" } else { "at least " };
+    let detail = format!("{}; {at_least}{} messages", described(&order), concerned.messages);
+    Ok((StatusCode::CREATED, Extension(Noted(with_reason(detail, Some(&order.why)))), Json(order)))
+}
+
+/// An order in words, for the audit log.
+fn described(order: &view::Order) -> String {
+    let scope = &order.scope;
+    let parts = [
+        ("peer", &scope.peer),
+        ("account", &scope.account),
+        ("destination", &scope.prefix),
+        ("older than", &scope.older_than),
+        ("to", &order.to),
+    ];
+    let mut detail = format!("order {}: {}", order.id, kind(order.what));
+    for (name, value) in parts {
+        if let Some(value) = value {
+            detail.push_str(&format!(", {name} {value}"));
+        }
+    }
+    detail
+}
+
+fn kind(what: view::OrderKind) -> &'static str {
+    match what {
+        view::OrderKind::Suspend => "suspend",
+        view::OrderKind::Drain => "drain",
+        view::OrderKind::Rebind => "rebind",
+        view::OrderKind::Cancel => "cancel",
+        view::OrderKind::Purge => "purge",
+    }
 }
 
 /// Withdraws an order: what it holds back goes on. What it has moved stays where it is.
@@ -111,8 +147,9 @@ async fn undo(
     State(appliance): State<Shared>,
     Extension(caller): Extension<Caller>,
     At(id): At<u32>,
-) -> Result<Json<view::Order>, Problem> {
-    answer(appliance, move |appliance| appliance.undo_order(id, &caller.name)).await
+) -> Detailed<view::Order> {
+    let order = answer(appliance, move |appliance| appliance.undo_order(id, &caller.name)).await?;
+    detailed(order, |order| format!("{}; withdrawn after {} messages", described(order), order.touched))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -160,6 +197,15 @@ async fn settle(
     State(appliance): State<Shared>,
     Extension(caller): Extension<Caller>,
     Document(wanted): Document<view::WantedSettlement>,
-) -> Result<Json<view::Settled>, Problem> {
-    answer(appliance, move |appliance| appliance.settle_uncertain(wanted, &caller.name)).await
+) -> Detailed<view::Settled> {
+    let remedy = match wanted.remedy {
+        view::Remedy::SendAgain => "sent again",
+        view::Remedy::GiveUp => "given up",
+    };
+    let of = wanted.peer.as_ref().map(|peer| format!(" of peer {peer}")).unwrap_or_default();
+    let settled =
+        answer(appliance, move |appliance| appliance.settle_uncertain(wanted, &caller.name)).await?;
+    detailed(settled, |settled| {
+        format!("{} messages{of} {remedy}, {} passed over", settled.settled, settled.passed_over)
+    })
 }

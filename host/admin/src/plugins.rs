@@ -1,7 +1,8 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
 use crate::api::{Shared, answer, call};
-use crate::problem::Problem;
+use crate::guard::{Detailed, detailed, with_reason};
+use crate::problem::{Kind, Problem};
 use crate::request::{At, Binary, Document, IfAny, Octets};
 use crate::view;
 use axum::Json;
@@ -118,6 +119,39 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 type Answer = Result<Json<Value>, Problem>;
 
+/// Characters of a reason.
+const REASON_LIMIT: usize = 256;
+
+/// The reason in a request, which is for the audit log and for nobody behind it.
+fn taken_reason(request: &mut Value) -> Result<Option<String>, Problem> {
+    match request.as_object_mut().and_then(|request| request.remove("why")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(why)) if why.chars().count() <= REASON_LIMIT => Ok(Some(why)),
+        Some(_) => {
+            Err(Problem::new(Kind::BadRequest, format!("why: a text of at most {REASON_LIMIT} characters")))
+        }
+    }
+}
+
+/// A chain in words, for the audit log: which versions are live, or on trial and how.
+fn chain(record: &Value) -> String {
+    let name = |binding: &Value| {
+        format!(
+            "{} {}",
+            binding["plugin"].as_str().unwrap_or_default(),
+            binding["version"].as_str().unwrap_or_default()
+        )
+    };
+    let chain: Vec<String> = record["chain"].as_array().into_iter().flatten().map(name).collect();
+    let chain = if chain.is_empty() { "no plugin".to_owned() } else { chain.join(", ") };
+    let how = record["mode"].as_str().or(record["how"].as_str()).unwrap_or_default();
+    match (record["serial"].as_u64(), record["share"].as_f64()) {
+        (Some(serial), _) => format!("{how}: {chain}; serial {serial}"),
+        (None, Some(share)) => format!("{how} of {} %: {chain}", share / 100.0),
+        (None, None) => format!("{how}: {chain}"),
+    }
+}
+
 /// Plugin versions that are kept: size, hook, contract, imports, who signed them.
 #[utoipa::path(
     get,
@@ -144,10 +178,15 @@ async fn upload(
     At(name): At<String>,
     headers: HeaderMap,
     Octets(body): Octets,
-) -> Answer {
+) -> Detailed<Value> {
     let signature =
         headers.get("switchyard-signature").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    answer(appliance, move |appliance| appliance.upload(&name, &body, signature.as_deref())).await
+    let kept =
+        answer(appliance, move |appliance| appliance.upload(&name, &body, signature.as_deref())).await?;
+    detailed(kept, |kept| match (kept["version"].as_str(), kept["signed_by"].as_str()) {
+        (Some(version), Some(key)) => format!("version {version}, signed by {key}"),
+        (version, _) => format!("version {}, not signed", version.unwrap_or("unknown")),
+    })
 }
 
 /// All hooks: what is live, what is on trial and how it compares, counts, what happened.
@@ -178,8 +217,9 @@ async fn hook(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
     responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
 )]
-async fn unbind(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
-    answer(appliance, move |appliance| appliance.unbind(&hook)).await
+async fn unbind(State(appliance): State<Shared>, At(hook): At<String>) -> Detailed<Value> {
+    let live = answer(appliance, move |appliance| appliance.unbind(&hook)).await?;
+    detailed(live, chain)
 }
 
 /// Makes a plugin live, or a chain of them.
@@ -193,9 +233,11 @@ async fn unbind(State(appliance): State<Shared>, At(hook): At<String>) -> Answer
 async fn activate(
     State(appliance): State<Shared>,
     At(hook): At<String>,
-    Document(request): Document<Value>,
-) -> Answer {
-    answer(appliance, move |appliance| appliance.activate(&hook, request)).await
+    Document(mut request): Document<Value>,
+) -> Detailed<Value> {
+    let why = taken_reason(&mut request)?;
+    let live = answer(appliance, move |appliance| appliance.activate(&hook, request)).await?;
+    detailed(live, |live| with_reason(chain(live), why.as_deref()))
 }
 
 /// Goes back to what was live before.
@@ -203,10 +245,17 @@ async fn activate(
     post,
     path = "/v1/hooks/{hook}/rollback",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    request_body = Option<view::HookRollback>,
     responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
 )]
-async fn rollback(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
-    answer(appliance, move |appliance| appliance.rollback(&hook)).await
+async fn rollback(
+    State(appliance): State<Shared>,
+    At(hook): At<String>,
+    IfAny(request): IfAny<view::HookRollback>,
+) -> Detailed<Value> {
+    let why = taken_reason(&mut json!(request))?;
+    let live = answer(appliance, move |appliance| appliance.rollback(&hook)).await?;
+    detailed(live, |live| with_reason(chain(live), why.as_deref()))
 }
 
 /// Takes a candidate on trial.
@@ -220,9 +269,11 @@ async fn rollback(State(appliance): State<Shared>, At(hook): At<String>) -> Answ
 async fn try_out(
     State(appliance): State<Shared>,
     At(hook): At<String>,
-    Document(request): Document<Value>,
-) -> Answer {
-    answer(appliance, move |appliance| appliance.try_out(&hook, request)).await
+    Document(mut request): Document<Value>,
+) -> Detailed<Value> {
+    let why = taken_reason(&mut request)?;
+    let candidate = answer(appliance, move |appliance| appliance.try_out(&hook, request)).await?;
+    detailed(candidate, |candidate| with_reason(chain(candidate), why.as_deref()))
 }
 
 /// Ends the trial.
@@ -249,8 +300,11 @@ async fn promote(
     State(appliance): State<Shared>,
     At(hook): At<String>,
     IfAny(request): IfAny<view::Promotion>,
-) -> Answer {
-    answer(appliance, move |appliance| appliance.promote(&hook, json!(request))).await
+) -> Detailed<Value> {
+    let mut request = json!(request);
+    let why = taken_reason(&mut request)?;
+    let live = answer(appliance, move |appliance| appliance.promote(&hook, request)).await?;
+    detailed(live, |live| with_reason(chain(live), why.as_deref()))
 }
 
 /// Replays since the start.
@@ -270,7 +324,8 @@ async fn replays(State(appliance): State<Shared>) -> Answer {
     request_body = view::WantedReplay,
     responses((status = 200, description = "It runs.", body = view::ReplayBegun)),
 )]
-async fn replay(State(appliance): State<Shared>, Document(request): Document<Value>) -> Answer {
+async fn replay(State(appliance): State<Shared>, Document(mut request): Document<Value>) -> Answer {
+    taken_reason(&mut request)?;
     answer(appliance, move |appliance| appliance.replay(request)).await
 }
 
@@ -295,4 +350,31 @@ async fn replay_report(State(appliance): State<Shared>, At(id): At<String>) -> A
 async fn end_replay(State(appliance): State<Shared>, At(id): At<String>) -> Result<StatusCode, Problem> {
     call(appliance, move |appliance| appliance.end_replay(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_hook_is_told_with_versions_and_the_reason() {
+        let mut request = json!({ "plugin": "a", "why": "cheaper" });
+        let why = taken_reason(&mut request).ok().flatten();
+        assert_eq!(request, json!({ "plugin": "a" }));
+        let live = json!({ "serial": 4, "how": "activated", "chain": [
+            { "plugin": "a", "version": "96fced7a19c6" }, { "plugin": "b", "version": "58cd962459f1" },
+        ] });
+        assert_eq!(
+            with_reason(chain(&live), why.as_deref()),
+            "activated: a 96fced7a19c6, b 58cd962459f1; serial 4; why: cheaper"
+        );
+        let canary = json!({ "mode": "canary", "share": 250, "chain": [{ "plugin": "a", "version": "96fced7a19c6" }] });
+        assert_eq!(with_reason(chain(&canary), None), "canary of 2.5 %: a 96fced7a19c6");
+        assert_eq!(
+            chain(&json!({ "serial": 5, "how": "unbound", "chain": [] })),
+            "unbound: no plugin; serial 5"
+        );
+        assert!(taken_reason(&mut json!({ "why": "x".repeat(257) })).is_err());
+        assert!(taken_reason(&mut json!({ "why": 7 })).is_err());
+    }
 }

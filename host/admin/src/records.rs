@@ -1,6 +1,7 @@
 //! The API of what has ended: history, statistics, the archive, reports, opt-outs.
 
 use crate::api::{Appliance, Export, Shared, answer, call};
+use crate::guard::{Detailed, detailed};
 use crate::problem::Problem;
 use crate::request::{Document, Flag, TimeText, words};
 use crate::view;
@@ -240,8 +241,11 @@ struct Made {
 async fn report_again(
     State(appliance): State<Shared>,
     Document(request): Document<Again>,
-) -> Result<Json<Value>, Problem> {
-    answer(appliance, move |appliance| appliance.report_again(json!(request))).await
+) -> Detailed<Value> {
+    let of = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
+    let span = format!("{of}, from {} until {}", request.from, request.until);
+    let made = answer(appliance, move |appliance| appliance.report_again(json!(request))).await?;
+    detailed(made, |made| format!("{} reports{span}", made["reports"]))
 }
 
 /// Which subscribers have told which senders to stop.

@@ -1,6 +1,7 @@
 //! The API of the appliance's tables.
 
 use crate::api::{Shared, answer, call};
+use crate::guard::{Detailed, detailed};
 use crate::problem::Problem;
 use crate::request::{At, Octets, Parameters};
 use crate::view;
@@ -81,12 +82,13 @@ async fn put_table(
     At(name): At<String>,
     Parameters(Searched { kind }): Parameters<Searched>,
     Octets(body): Octets,
-) -> Answer {
+) -> Detailed<Value> {
     let kind = match kind {
         view::TableKind::Exact => "exact",
         view::TableKind::Prefix => "prefix",
     };
-    answer(appliance, move |appliance| appliance.put_table(&name, kind, &body)).await
+    let filled = answer(appliance, move |appliance| appliance.put_table(&name, kind, &body)).await?;
+    detailed(filled, |filled| format!("{kind}, {} rows", filled["rows"]))
 }
 
 /// Removes a table.

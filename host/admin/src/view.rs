@@ -14,13 +14,14 @@ pub use orders::{
 };
 pub use plugins::{
     Activation, Binding, BindingRecord, CandidateRecord, CandidateState, Comparison, Difference, FilledTable,
-    Grants, HookEvent, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault, PluginCounts,
-    PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table, TableKind,
-    Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
+    Grants, HookEvent, HookRollback, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault,
+    PluginCounts, PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table,
+    TableKind, Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
 };
 pub use records::{
-    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, Finished, FinishedPrice,
-    HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts, Statistics,
+    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, CoreNetworkFault, Finished,
+    FinishedPrice, HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts,
+    Statistics,
 };
 
 use serde::{Deserialize, Serialize};

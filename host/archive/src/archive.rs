@@ -169,6 +169,14 @@ impl Archive {
         trimmed.map_err(Fault::into_error)
     }
 
+    /// The end of the newest hour before this time of which the archive has messages.
+    pub(crate) async fn newest_hour_before(&self, at: Timestamp) -> Result<Option<Timestamp>, ArchiveError> {
+        let mut session = self.within(self.backend.connect()).await?;
+        let newest = retention::newest_hour_before(&mut *session, self.backend.dialect(), at).await;
+        session.close().await;
+        newest.map_err(Fault::into_error)
+    }
+
     pub(crate) async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, Fault>>,

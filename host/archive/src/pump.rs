@@ -5,7 +5,7 @@ use crate::sql::{Kind, Statement};
 use crate::status::Status;
 use crate::write::{Written, write};
 use crate::{Archive, ArchiveError, BoxError, PumpStatus, Source};
-use model::MessageId;
+use model::{AgeClock, MessageId, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -390,12 +390,31 @@ fn joined<T>(result: Result<Result<T, BoxError>, tokio::task::JoinError>) -> Res
     }
 }
 
+fn wall() -> Timestamp {
+    Timestamp::default() + SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
 /// Deletes what is too old, now and then.
 async fn trim_regularly(archive: Archive, status: Arc<Status>, keep: Duration) {
+    let (begun, started_at) = (Instant::now(), wall());
+    let ages = loop {
+        match archive.newest_hour_before(started_at).await {
+            Ok(newest) => break AgeClock::checked(started_at, newest),
+            Err(error) => tracing::debug!(%error, "old messages could not be looked for in the archive"),
+        }
+        tokio::time::sleep(TRIM_EVERY).await;
+    };
+    if !ages.is_believed() {
+        tracing::warn!(
+            "the clock stands more than 30 days after the newest message of the archive: no message is deleted for its age. \
+             Check the clock; if it is right, restart the daemon when new messages are archived"
+        );
+        return;
+    }
     loop {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let before = u64::try_from(now.saturating_sub(keep).as_millis()).unwrap_or(0);
-        match archive.trim(model::Timestamp(before)).await {
+        let now = ages.now(begun.elapsed(), wall()).unwrap_or_default();
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {
             Ok(trimmed) if trimmed.messages > 0 => {
                 status.trimmed.fetch_add(trimmed.messages, Relaxed);
                 tracing::info!(messages = trimmed.messages, "old messages were deleted from the archive");

@@ -49,6 +49,18 @@ pub(crate) async fn trim(
     }
 }
 
+/// The end of the newest hour that had begun before this time's hour.
+pub(crate) async fn newest_hour_before(
+    session: &mut dyn Session,
+    dialect: Dialect,
+    at: Timestamp,
+) -> Result<Option<Timestamp>, Fault> {
+    let mut newest = Statement::new(dialect, "SELECT max(hour) FROM hours WHERE hour < ");
+    newest.number(i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR);
+    let newest = first_number(session, &newest).await?;
+    Ok(newest.map(|hour| Timestamp(u64::try_from((hour + 1) * HOUR).unwrap_or(0))))
+}
+
 async fn first_number(session: &mut dyn Session, statement: &Statement) -> Result<Option<i64>, Fault> {
     let table = session.select(statement, &[Kind::Big]).await?;
     Ok(table.first().and_then(|row| row.first()?.number()))

@@ -352,6 +352,14 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_text_is_a_message() {
+        for item in [json!({ "to": "123456", "text": "" }), json!({ "to": "123456", "octets": "" })] {
+            let read = read(&[item]).unwrap();
+            assert_eq!((read.len(), read[0].text.octets.len()), (1, 0));
+        }
+    }
+
+    #[test]
     fn of_very_much_that_is_wrong_some_is_told() {
         let account = AccountOptions { batch: 1000, ..account() };
         let item = json!({ "to": vec![""; 1000], "text": "x" });

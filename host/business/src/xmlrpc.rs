@@ -6,9 +6,11 @@ use crate::problem::{Kind, Problem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dxr::{Fault, FaultResponse, MethodCall, MethodResponse, TryFromValue, TryToValue, Value as Xml};
-use quick_xml::Reader;
-use quick_xml::events::Event;
+use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
+use quick_xml::events::{BytesEnd, BytesStart, Event};
+use quick_xml::{Reader, Writer};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,36 +51,93 @@ pub(crate) const METHODS: &[(&str, &[&str], &str)] = &[
     ("system.multicall", &["array", "array"], "Calls several methods: an array of {methodName, params}."),
 ];
 
-/// Whether a document is nested no deeper than [`DEPTH`] and has no declarations of its own. It is cut into tags by the
-/// same reader that the parser stands on: what looks like a tag to the one must not look like something else to the other.
-fn is_shallow(text: &str) -> bool {
+/// The text of a document in the encoding that its byte order mark or its XML declaration names; UTF-8 where neither does
+/// (XML 1.0 §4.3.3). ISO-8859-1 is read as windows-1252 and GB2312 as GBK, their supersets.
+///
+/// # Errors
+/// Where the encoding is unknown, or the octets are not of it.
+fn decode(body: &[u8]) -> Result<Cow<'_, str>, String> {
+    let (encoding, marked) = match (Encoding::for_bom(body), body) {
+        (Some((encoding, length)), _) => (encoding, length),
+        (None, [0, b'<', ..]) => (UTF_16BE, 0),
+        (None, [b'<', 0, ..]) => (UTF_16LE, 0),
+        (None, _) => (declared(body)?, 0),
+    };
+    encoding
+        .decode_without_bom_handling_and_without_replacement(body.get(marked..).unwrap_or_default())
+        .ok_or_else(|| format!("the document is not {}", encoding.name()))
+}
+
+/// The encoding that the XML declaration of a document names, which is not UTF-16: its declaration could be read as ASCII.
+fn declared(body: &[u8]) -> Result<&'static Encoding, String> {
+    let Some((declaration, _)) = body.strip_prefix(b"<?xml").and_then(|rest| {
+        rest.iter().position(|octet| *octet == b'>').and_then(|end| rest.split_at_checked(end))
+    }) else {
+        return Ok(UTF_8);
+    };
+    let declaration = String::from_utf8_lossy(declaration);
+    let Some((_, rest)) = declaration.split_once("encoding") else { return Ok(UTF_8) };
+    let mut quoted = rest.trim_start().strip_prefix('=').unwrap_or_default().trim_start().chars();
+    let name = match quoted.next() {
+        Some(quote @ ('"' | '\'')) => quoted.as_str().split(quote).next().unwrap_or_default(),
+        _ => "",
+    };
+    Encoding::for_label(name.as_bytes())
+        .filter(|encoding| ![REPLACEMENT, UTF_16BE, UTF_16LE].contains(encoding))
+        .ok_or_else(|| {
+            let name: String = name.chars().take(40).collect();
+            format!(
+                "the document declares the encoding {name:?}; use UTF-8, UTF-16, ISO-8859-1, GB2312 or GBK"
+            )
+        })
+}
+
+/// A document as the parser gets it; `None` where it is nested deeper than [`DEPTH`] or has declarations of its own. It is
+/// cut into tags by the same reader that the parser stands on: what looks like a tag to the one must not look like something
+/// else to the other. With `wide`, integers of any name may have 64 bits: clients on 64-bit machines write telephone numbers as
+/// `int`.
+fn plain(text: &str, wide: bool) -> Option<String> {
     let mut reader = Reader::from_str(text);
+    let mut writer = Writer::new(Vec::with_capacity(text.len()));
+    let is_integer = |name: &[u8]| wide && matches!(name, b"int" | b"i4");
     let mut depth = 0_usize;
     loop {
-        match reader.read_event() {
-            Ok(Event::Start(_)) => depth += 1,
-            Ok(Event::End(_)) => depth = depth.saturating_sub(1),
-            Ok(Event::DocType(_)) => return false,
-            Ok(Event::Eof) => return true,
+        let event = match reader.read_event() {
+            Ok(Event::Start(start)) => {
+                depth += 1;
+                let integer = is_integer(start.name().as_ref());
+                Event::Start(if integer { BytesStart::new("i8") } else { start })
+            }
+            Ok(Event::End(end)) => {
+                depth = depth.saturating_sub(1);
+                let integer = is_integer(end.name().as_ref());
+                Event::End(if integer { BytesEnd::new("i8") } else { end })
+            }
+            Ok(Event::DocType(_)) => return None,
+            Ok(Event::Eof) => return String::from_utf8(writer.into_inner()).ok(),
             // The parser, which reads on from the beginning, comes no further than this.
-            Err(_) => return true,
-            Ok(_) => {}
-        }
+            Err(_) => return Some(text.to_owned()),
+            Ok(other) => other,
+        };
         if depth > DEPTH {
-            return false;
+            return None;
         }
+        writer.write_event(event).ok()?;
     }
 }
 
-/// A value as JSON has it: octets as base64 text, times as text.
+/// A value as JSON has it: octets as base64 text, times as text. A member that is nil is left out.
 fn to_json(value: &Xml, depth: usize) -> Result<Value, String> {
     if depth > DEPTH {
         return Err("nested too deeply".to_owned());
     }
+    if let Ok(None) = Option::<Xml>::try_from_value(value) {
+        return Ok(Value::Null);
+    }
     if let Ok(text) = String::try_from_value(value) {
         return Ok(text.into());
     }
-    if let Ok(number) = i32::try_from_value(value) {
+    if let Ok(number) = i64::try_from_value(value) {
         return Ok(number.into());
     }
     if let Ok(truth) = bool::try_from_value(value) {
@@ -90,7 +149,10 @@ fn to_json(value: &Xml, depth: usize) -> Result<Value, String> {
     if let Ok(members) = HashMap::<String, Xml>::try_from_value(value) {
         let mut map = Map::new();
         for (name, member) in members {
-            map.insert(name, to_json(&member, depth + 1)?);
+            let member = to_json(&member, depth + 1)?;
+            if !member.is_null() {
+                map.insert(name, member);
+            }
         }
         return Ok(Value::Object(map));
     }
@@ -155,14 +217,12 @@ pub(crate) fn call(method: &str, value: &Value) -> Result<String, String> {
 
 /// Whether the answer to a method call is one, and no fault.
 pub(crate) fn read_answer(body: &[u8]) -> Result<(), String> {
-    let text = std::str::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
-    if !is_shallow(text) {
-        return Err("its answer is nested too deeply".to_owned());
-    }
-    if dxr::deserialize_xml::<MethodResponse>(text).is_ok() {
+    let text = decode(body).map_err(|error| format!("its answer is not readable: {error}"))?;
+    let Some(text) = plain(&text, false) else { return Err("its answer is nested too deeply".to_owned()) };
+    if dxr::deserialize_xml::<MethodResponse>(&text).is_ok() {
         return Ok(());
     }
-    match dxr::deserialize_xml::<FaultResponse>(text) {
+    match dxr::deserialize_xml::<FaultResponse>(&text) {
         Ok(fault) => match Fault::try_from(fault) {
             Ok(fault) => Err(format!("fault {}: {}", fault.code(), fault.string())),
             Err(_) => Err("its answer is a fault".to_owned()),
@@ -196,14 +256,14 @@ pub(crate) struct Call {
 /// Reads a request.
 pub(crate) fn read(body: &[u8]) -> Result<Call, Problem> {
     let malformed = |detail: String| Problem::new(Kind::Malformed, detail);
-    let text = std::str::from_utf8(body).map_err(|_| malformed("the request is not UTF-8".to_owned()))?;
-    if !is_shallow(text) {
+    let text = decode(body).map_err(malformed)?;
+    let Some(text) = plain(&text, true) else {
         return Err(malformed(
             "the document is nested too deeply, or has a declaration of its own".to_owned(),
         ));
-    }
+    };
     let call: MethodCall<'_> =
-        dxr::deserialize_xml(text).map_err(|error| malformed(format!("this is no methodCall: {error}")))?;
+        dxr::deserialize_xml(&text).map_err(|error| malformed(format!("this is no methodCall: {error}")))?;
     let method = call.name().to_owned();
     let parameters = call.params().iter().map(|value| to_json(value, 0)).collect::<Result<_, _>>();
     Ok(Call { method, parameters: parameters.map_err(malformed)? })
@@ -275,8 +335,10 @@ fn known(name: &Value) -> Result<&'static (&'static str, &'static [&'static str]
 
 async fn method(shared: &Arc<Shared>, account: &Arc<Account>, call: Call) -> Result<Value, Problem> {
     let Call { method, parameters: given } = call;
-    let mut given = given.into_iter();
-    let (first, second, rest) = (given.next(), given.next(), given.next());
+    // A parameter that is nil is one that is not given.
+    let mut given = given.into_iter().map(|value| Some(value).filter(|value| !value.is_null()));
+    let mut next = || given.next().flatten();
+    let (first, second, rest) = (next(), next(), next());
     let wrong = || parameters(&method);
     if rest.is_some() {
         return Err(wrong());
@@ -318,10 +380,33 @@ async fn submit(
 ) -> Result<Value, Option<Problem>> {
     let key = match key {
         None => None,
-        Some(Value::String(key)) => Some(key),
-        Some(_) => return Err(None),
+        Some(mut key) => {
+            digits(&mut key);
+            let Value::String(key) = key else { return Err(None) };
+            Some(key)
+        }
     };
+    let items = items.into_iter().map(numbers).collect();
     shared.submit(account, items, key).await.map_err(Some)
+}
+
+/// Makes an integer the text of its digits.
+fn digits(value: &mut Value) {
+    if let Some(number) = value.as_u64() {
+        *value = number.to_string().into();
+    }
+}
+
+/// A message whose telephone numbers are text, also where they came as integers.
+fn numbers(mut item: Value) -> Value {
+    for name in ["from", "to"] {
+        match item.get_mut(name) {
+            Some(Value::Array(list)) => list.iter_mut().for_each(digits),
+            Some(one) => digits(one),
+            None => {}
+        }
+    }
+    item
 }
 
 #[cfg(test)]
@@ -355,6 +440,64 @@ mod tests {
         assert_eq!(read.parameters, [json!({ "to": ["8613012345678"], "text": "hi" })]);
     }
 
+    fn document(encoding: &str, value: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"{encoding}\"?>\n<methodCall><methodName>m</methodName><params>\
+             <param><value>{value}</value></param></params></methodCall>"
+        )
+    }
+
+    #[test]
+    fn integers_of_any_name_and_size_and_nil_are_read() {
+        for (value, expected) in [
+            ("<i8>8613012345678</i8>", json!(8_613_012_345_678_u64)),
+            ("<int>13812345678</int>", json!(13_812_345_678_u64)),
+            ("<i4>-7</i4>", json!(-7)),
+            ("<nil/>", Value::Null),
+            ("<array><data><value><nil/></value><value><i4>1</i4></value></data></array>", json!([null, 1])),
+            ("<struct><member><name>a</name><value><nil/></value></member></struct>", json!({})),
+            ("<string>&lt;int&gt;5&amp;</string>", json!("<int>5&")),
+        ] {
+            let read = read(document("UTF-8", value).as_bytes()).unwrap();
+            assert_eq!(read.parameters, [expected], "{value}");
+        }
+        let item = numbers(json!({ "from": 10086, "to": [8_613_012_345_678_u64, "+4930"], "priority": 2 }));
+        assert_eq!(item, json!({ "from": "10086", "to": ["8613012345678", "+4930"], "priority": 2 }));
+    }
+
+    #[test]
+    fn a_document_is_read_in_the_encoding_that_it_declares() {
+        let text = |octets: &[u8]| super::read(octets).map(|call| call.parameters);
+        let latin: Vec<u8> = document("ISO-8859-1", "Gr\u{fc}\u{df}e").chars().map(|c| c as u8).collect();
+        assert_eq!(text(&latin).unwrap(), [json!("Grüße")]);
+        for label in ["GB2312", "gbk"] {
+            let (octets, ..) = encoding_rs::GBK.encode("你好");
+            let parts = document(label, "@");
+            let (front, back) = parts.split_once('@').unwrap();
+            let whole = [front.as_bytes(), &octets, back.as_bytes()].concat();
+            assert_eq!(text(&whole).unwrap(), [json!("你好")], "{label}");
+        }
+        for mark in ["", "\u{FEFF}"] {
+            let wide = format!("{mark}{}", document("UTF-16", "你好"));
+            let little: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let big: Vec<u8> = wide.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            assert_eq!(
+                (text(&little).unwrap(), text(&big).unwrap()),
+                (vec![json!("你好")], vec![json!("你好")])
+            );
+        }
+        assert_eq!(text(format!("\u{FEFF}{}", document("utf-8", "é")).as_bytes()).unwrap(), [json!("é")]);
+        for (label, octets) in
+            [("UTF-8", &b"\xff"[..]), ("GBK", b"\xff"), ("klingon", b"a"), ("UTF-16", b"a")]
+        {
+            let parts = document(label, "@");
+            let (front, back) = parts.split_once('@').unwrap();
+            let whole = [front.as_bytes(), octets, back.as_bytes()].concat();
+            let problem = super::read(&whole).unwrap_err();
+            assert_eq!(problem.kind, Kind::Malformed, "{label}");
+        }
+    }
+
     #[test]
     fn deep_documents_are_refused_before_they_are_parsed() {
         let deep = format!(
@@ -363,11 +506,12 @@ mod tests {
         );
         assert_eq!(read(deep.as_bytes()).unwrap_err().kind, Kind::Malformed);
         let hidden = format!("<a>{}", "<!-- </a></a></a> --><value>".repeat(60));
-        assert!(!is_shallow(&hidden));
+        assert!(plain(&hidden, true).is_none());
         let quoted = "<v a=\"/>\" ".to_owned() + &"><v b='/'".repeat(60);
-        assert!(!is_shallow(&quoted));
-        assert!(!is_shallow("<!DOCTYPE x [<!ENTITY a \"b\">]><methodCall/>"));
-        assert!(is_shallow("<?xml version=\"1.0\"?><a><![CDATA[<b><c>]]></a>"));
+        assert!(plain(&quoted, true).is_none());
+        assert!(plain("<!DOCTYPE x [<!ENTITY a \"b\">]><methodCall/>", true).is_none());
+        let plainly = "<?xml version=\"1.0\"?><a><![CDATA[<b><c>]]></a>";
+        assert_eq!(plain(plainly, true).as_deref(), Some(plainly));
     }
 
     #[test]

@@ -283,6 +283,11 @@ async fn xml_rpc_says_the_same() {
     let answer = text(answer);
     assert!(status == 200 && answer.contains("1000000000"), "{answer}");
     assert_eq!(house.sent().await.text.octets, "hi");
+    let whole = message.replace("<string>8613012345678</string>", "<int>8613012345678</int>");
+    let whole = call("sms.submit", &format!("{whole}<param><value><nil/></value></param>"));
+    let answer = text(house.ask("POST", "/xmlrpc", None, &whole).await.1);
+    assert!(!answer.contains("fault"), "{answer}");
+    assert_eq!(&*house.sent().await.destination.value, b"8613012345678");
     let bad = message.replace("8613012345678", "nobody");
     let answer = text(house.ask("POST", "/RPC2", None, &call("sms.submit", &bad)).await.1);
     assert!(answer.contains("faultCode") && answer.contains("<i4>3</i4>"), "{answer}");

@@ -77,6 +77,7 @@ pub(crate) fn attention(picture: &Picture, now: u64) -> Vec<Finding> {
     let mut found = Vec::new();
     whole(picture, &mut found);
     links(picture, &mut found);
+    networks(picture, &mut found);
     queues(picture, now, &mut found);
     plugins(picture, &mut found);
     archive(&picture.archive, &mut found);
@@ -138,6 +139,17 @@ fn links(picture: &Picture, found: &mut Vec<Finding>) {
             let what = format!("{down} of {all} links to {peer} {are} down: {why}");
             Finding::new(Level::Warning, "links", what, remedy)
         });
+    }
+}
+
+/// Faults of GSM core networks, as the appliance tells them.
+fn networks(picture: &Picture, found: &mut Vec<Finding>) {
+    for network in picture.networks() {
+        for fault in network["faults"].as_array().into_iter().flatten() {
+            let level = if fault["level"] == "error" { Level::Error } else { Level::Warning };
+            let what = format!("GSM network {}: {}", text(&network["name"]), text(&fault["what"]));
+            found.push(Finding::new(level, "gsm", what, text(&fault["remedy"])));
+        }
     }
 }
 

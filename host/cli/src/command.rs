@@ -40,6 +40,18 @@ pub enum Command {
     Queue(crate::queue::QueueCommand),
     /// Number pools: numbers that many users share, each held by one at a time.
     Pool(crate::pool::PoolCommand),
+    /// What would become of a message: each step of the decision, and the answer; nothing is sent.
+    Explain(crate::explain::ExplainCommand),
+    /// Messages that have ended.
+    History(crate::history::HistoryCommand),
+    /// Tables: rows that plugins look up.
+    Table(crate::tables::TableCommand),
+    /// Balances of accounts, and what is done to them.
+    Ledger(crate::ledger::LedgerCommand),
+    /// Which subscribers have told which senders to stop.
+    OptOut(crate::opt_out::OptOutCommand),
+    /// Show or change how much is logged, until the next start.
+    LogLevel(crate::log_level::LogLevelCommand),
     /// Write the whole state into one file, while traffic flows.
     Backup(crate::backup::BackupCommand),
     /// The machine below, where it is the appliance image: its system, updates, resets.
@@ -81,6 +93,12 @@ impl Command {
             Self::Drain(command) => command.run(streams),
             Self::Queue(command) => command.run(streams),
             Self::Pool(command) => command.run(streams),
+            Self::Explain(command) => command.run(streams),
+            Self::History(command) => command.run(streams),
+            Self::Table(command) => command.run(streams),
+            Self::Ledger(command) => command.run(streams),
+            Self::OptOut(command) => command.run(streams),
+            Self::LogLevel(command) => command.run(streams),
             Self::Backup(command) => command.run(streams),
             Self::Appliance(command) => command.run(streams),
             Self::Login(command) => command.run(streams),

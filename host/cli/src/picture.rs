@@ -16,6 +16,8 @@ pub(crate) struct Picture {
     pub(crate) archive: Value,
     /// A list.
     pub(crate) hooks: Value,
+    /// A list: GSM core networks.
+    pub(crate) networks: Value,
     /// Why it takes no traffic; nothing while it does.
     pub(crate) unready: Option<Vec<String>>,
     pub(crate) drain: Value,
@@ -33,6 +35,7 @@ impl Picture {
             links: appliance.get("/v1/links")?,
             archive: optional(appliance.get("/v1/archive"))?.unwrap_or_default(),
             hooks: optional(appliance.get("/v1/hooks"))?.unwrap_or_default(),
+            networks: optional(appliance.get("/v1/gsm"))?.unwrap_or_default(),
             unready: unready(appliance)?,
             drain: optional(appliance.get("/v1/drain"))?.unwrap_or_default(),
             pending: Value::Null,
@@ -52,6 +55,11 @@ impl Picture {
 
     pub(crate) fn links(&self) -> &[Value] {
         self.links.as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// GSM core networks.
+    pub(crate) fn networks(&self) -> &[Value] {
+        self.networks.as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Names in live policies that do not exist: the hook's name, and what is named.

@@ -255,13 +255,22 @@ mod tests {
                     "unknown": [{ "plugin": "prefix-router", "kind": "peer", "name": "nort" }],
                 }]),
             )
+            .with(
+                "GET /v1/gsm",
+                200,
+                &json!([{ "name": "home", "faults": [{
+                    "kind": "no-msc", "level": "error", "what": "no MSC is connected", "remedy": "point them here",
+                }, {
+                    "kind": "double-name", "level": "warning", "what": "2 MSCs\u{1b} are M", "remedy": "rename one",
+                }] }]),
+            )
             .start();
         let done = run(&url, &["status"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
         insta::assert_snapshot!("status_unwell", done.out);
         let done = run(&url, &["status", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        assert_eq!(document["attention"].as_array().unwrap().len(), 14, "{document:#}");
+        assert_eq!(document["attention"].as_array().unwrap().len(), 16, "{document:#}");
         assert_eq!((&document["ready"], &document["uncertain"]), (&json!(false), &json!(3)));
         assert!(!done.out.trim_end().chars().any(char::is_control));
     }

@@ -10,12 +10,12 @@ use unicode_width::UnicodeWidthStr;
 const TIMES: std::ops::Range<u64> = 1_500_000_000_000..4_000_000_000_000;
 
 /// A text with blanks after it, as many columns wide as it is to be at least.
-pub(crate) fn padded(text: &str, width: usize) -> String {
+pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 /// Rows under a head, each column as wide as it needs to be.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|title| title.width()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -34,7 +34,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Names and what they stand for, one a line.
-pub(crate) fn list(rows: &[(&str, String)]) -> String {
+pub fn list(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
     let line = |(name, value): &(&str, String)| {
         format!("{}  {value}", padded(name, width)).trim_end().to_owned() + "\n"
@@ -43,7 +43,7 @@ pub(crate) fn list(rows: &[(&str, String)]) -> String {
 }
 
 /// A value in a few words; a stroke where there is none.
-pub(crate) fn word(value: &Value) -> String {
+pub fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
@@ -53,7 +53,7 @@ pub(crate) fn word(value: &Value) -> String {
 }
 
 /// A number as people read it: with a comma after every three digits.
-pub(crate) fn number(value: u64) -> String {
+pub fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -66,12 +66,12 @@ pub(crate) fn number(value: u64) -> String {
 }
 
 /// The same of a value; a stroke where there is none.
-pub(crate) fn count(value: &Value) -> String {
+pub fn count(value: &Value) -> String {
     value.as_u64().map_or_else(|| word(value), number)
 }
 
 /// Octets as people say them.
-pub(crate) fn octets(octets: u64) -> String {
+pub fn octets(octets: u64) -> String {
     let units = ["octets", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut size = octets as f64;
     let mut unit = 0;
@@ -82,12 +82,12 @@ pub(crate) fn octets(octets: u64) -> String {
 }
 
 /// One thing, or several.
-pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
+pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", number(value), if value == 1 { one } else { many })
 }
 
 /// Milliseconds since 1970 by the clock on the wall, in UTC.
-pub(crate) fn moment(value: &Value) -> String {
+pub fn moment(value: &Value) -> String {
     let Some(at) = value.as_u64() else { return word(value) };
     let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000) else {
         return at.to_string();
@@ -98,7 +98,7 @@ pub(crate) fn moment(value: &Value) -> String {
 }
 
 /// The appliance's words, in which times are milliseconds since 1970, with these as people read them.
-pub(crate) fn sentence(value: &Value) -> String {
+pub fn sentence(value: &Value) -> String {
     let text = word(value);
     let mut shown = String::with_capacity(text.len());
     for (at, piece) in text.split_inclusive(' ').enumerate() {
@@ -117,12 +117,12 @@ pub(crate) fn sentence(value: &Value) -> String {
 }
 
 /// What holds a queue up; a stroke where nothing does.
-pub(crate) fn brake(value: &Value) -> String {
+pub fn brake(value: &Value) -> String {
     if value == "idle" || value == "none" { "-".to_owned() } else { sentence(value) }
 }
 
 /// Milliseconds as people say them: the two largest units.
-pub(crate) fn span(value: &Value) -> String {
+pub fn span(value: &Value) -> String {
     let Some(millis) = value.as_u64() else { return word(value) };
     let seconds = Duration::from_millis(millis).as_secs();
     match seconds {

@@ -152,7 +152,7 @@ impl Engine {
                     links: links.collect(),
                     oldest: oldest.map(Timestamp),
                     brake: peer.brake,
-                    learnt_rate: peer.pace.as_ref().map(|pace| pace.rate()),
+                    learnt_rate: peer.pace.as_ref().map(crate::pace::Pace::rate),
                 }
             })
             .collect()

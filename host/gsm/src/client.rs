@@ -46,6 +46,7 @@ pub(crate) async fn run(
         if let Err(error) = ended {
             tracing::warn!(network = options.name, hlr, %error, again_in = ?wait, "no connection to the HLR");
             counts.error(format!("HLR {hlr}: {error}"));
+            counts.observed.hlr(Some(format!("{hlr}: {error}")));
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}

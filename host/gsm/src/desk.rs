@@ -477,6 +477,9 @@ impl Desk {
                         tracing::warn!(network = self.options.name, msc, %remote, "{DOUBLE_NAME}");
                         self.shared.counts.error(format!("MSC {remote}: {DOUBLE_NAME}"));
                     }
+                    if name.is_none() {
+                        self.shared.counts.observed.hlr(None);
+                    }
                     let missed = name.as_deref().map_or(Vec::new(), |name| self.whereabouts.back(name));
                     self.conns.insert(conn, Conn { name, out });
                     for imsi in missed {
@@ -506,6 +509,9 @@ impl Desk {
         let Some(known) = self.conns.remove(&conn) else { return };
         tracing::info!(network = self.options.name, msc = known.name.as_deref(), "disconnected");
         self.shared.connections.lock().remove(&conn);
+        if let Some(name) = &known.name {
+            self.shared.counts.observed.msc_gone(name);
+        }
         self.out.remove(&conn);
         self.mos.gone(conn);
         self.end_all(Some(conn));
@@ -561,6 +567,11 @@ impl Desk {
         let mark = message.destination_name().filter(|_| from_msc);
         let tag = mark.and_then(|name| u32::from_str_radix(name.rsplit_once('#')?.1, 16).ok());
         let refused = outcome::refusal(message, reporter);
+        let name = self.conns.get(&conn).and_then(|conn| conn.name.as_deref());
+        if let Some(msc) = name.or(message.source_name()) {
+            let takes_sms = !outcome::is_without_sms(message, reporter);
+            self.shared.counts.observed.msc_answered(msc, takes_sms);
+        }
         if let Some((_, code)) = refused
             && let Some(warning) = outcome::warning(message, reporter)
         {

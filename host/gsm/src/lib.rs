@@ -13,6 +13,7 @@
 mod absent;
 mod client;
 mod desk;
+mod fault;
 mod identity;
 mod mapping;
 mod mo;
@@ -26,6 +27,7 @@ mod state;
 mod subscribers;
 mod whereabouts;
 
+pub use fault::{GsmFault, GsmFaultKind};
 pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};
 pub use outcome::refusal_words;

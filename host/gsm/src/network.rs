@@ -154,9 +154,14 @@ impl Network {
             Role::Proxy { .. } => "proxy",
         };
         let counts = &self.shared.counts;
+        let connections: Vec<_> = self.shared.connections.lock().values().cloned().collect();
+        let ctrl_up = counts.ctrl_up.load(Relaxed);
+        let is_proxy = matches!(self.options.role, Role::Proxy { .. });
+        let ctrl_down = self.options.ctrl.as_deref().filter(|_| counts.ctrl_failed.load(Relaxed));
         GsmState {
-            connections: self.shared.connections.lock().values().cloned().collect(),
-            ctrl: self.options.ctrl.is_some().then(|| counts.ctrl_up.load(Relaxed)),
+            faults: counts.observed.faults(is_proxy, &connections, ctrl_down),
+            connections,
+            ctrl: self.options.ctrl.is_some().then_some(ctrl_up),
             subscribers: self.shared.subscribers.len() as u64,
             ..counts.show(&self.options.name, role)
         }

@@ -42,6 +42,9 @@ pub struct GsmOptions {
     pub limits: ConnectionLimits,
     /// How long to wait for a connection or for its identity.
     pub connect_timeout: Duration,
+    /// How long MSCs stay connected while the HLR cannot be reached (role of a proxy): so long, messages between subscribers that
+    /// are known go on.
+    pub hlr_outage: Duration,
     /// How often a silent HLR is pinged (role of a client), and how long it may be silent.
     pub keep_alive: Duration,
 }
@@ -85,6 +88,7 @@ impl GsmOptions {
             plan: None,
             limits: ConnectionLimits::new(256, 64),
             connect_timeout: Duration::from_secs(5),
+            hlr_outage: Duration::from_secs(3600),
             keep_alive: Duration::from_secs(20),
         }
     }

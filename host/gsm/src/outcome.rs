@@ -45,6 +45,11 @@ pub(crate) fn refusal(message: &Message, reporter: Reporter) -> Option<(ErrorCla
     Some((class, rp | network << 8 | u32::from(said.unwrap_or(0)) << 16))
 }
 
+/// Whether an MSC says that it takes no short messages over GSUP.
+pub(crate) fn is_without_sms(message: &Message, reporter: Reporter) -> bool {
+    Failure::of(message, reporter, None) == Some(Failure::Configuration)
+}
+
 /// What an admin has to know of a refusal that is nobody's fault but a configuration's, or ours.
 pub(crate) fn warning(message: &Message, reporter: Reporter) -> Option<&'static str> {
     match Failure::of(message, reporter, None)? {

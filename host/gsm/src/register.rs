@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 /// Questions that may wait; there are far fewer threads that ask.
 const OPEN: usize = 4096;
 
-/// How long after a failed connection the next is tried; questions in between fail at once.
+/// How long after a failed connection the next is tried; questions until one works fail at once.
 const REST: Duration = Duration::from_secs(1);
 
 /// What the HLR says of a subscriber.
@@ -90,20 +90,30 @@ async fn run(
                 tracing::warn!(network = options.name, address, %error, "the HLR's CTRL interface");
                 shared.counts.error(format!("HLR CTRL {address}: {error}"));
                 shared.counts.ctrl_up.store(false, Relaxed);
+                shared.counts.ctrl_failed.store(true, Relaxed);
             }
         }
-        // Whoever asks meanwhile is told at once.
-        let rest = tokio::time::sleep(REST);
-        tokio::pin!(rest);
+        // Whoever asks meanwhile is told at once. It is tried without a question too: there may be none for long, and an
+        // admin has to see that it is back.
+        let back = async {
+            loop {
+                tokio::time::sleep(REST).await;
+                if connect(&address, options.connect_timeout).await.is_ok() {
+                    break;
+                }
+            }
+        };
+        tokio::pin!(back);
         loop {
             tokio::select! {
-                () = &mut rest => break,
+                () = &mut back => break,
                 question = questions.recv() => match question {
                     Some(question) => fail(&shared, question.to),
                     None => return,
                 },
             }
         }
+        shared.counts.ctrl_failed.store(false, Relaxed);
     }
 }
 

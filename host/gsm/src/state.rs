@@ -1,5 +1,6 @@
 //! What an admin sees of a core network.
 
+use crate::fault::{GsmFault, Observed};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,11 +26,14 @@ pub(crate) struct Counts {
     pub(crate) unanswered_questions: AtomicU64,
     pub(crate) asked_about: AtomicU64,
     pub(crate) ctrl_up: AtomicBool,
+    /// The CTRL interface has failed, and no connection to it has worked since.
+    pub(crate) ctrl_failed: AtomicBool,
     /// Refusals of MTs, by what the network said.
     refused: Mutex<BTreeMap<&'static str, u64>>,
     /// Refusals of MOs, by our cause.
     mo_refused: Mutex<BTreeMap<u8, u64>>,
     last_error: Mutex<Option<String>>,
+    pub(crate) observed: Observed,
 }
 
 impl Counts {
@@ -112,6 +116,8 @@ pub struct GsmState {
     pub asked_about: u64,
     /// The last thing that went wrong.
     pub last_error: Option<String>,
+    /// What somebody has to mend.
+    pub faults: Vec<GsmFault>,
 }
 
 impl Counts {
@@ -140,6 +146,7 @@ impl Counts {
             unanswered_questions: self.unanswered_questions.load(Relaxed),
             asked_about: self.asked_about.load(Relaxed),
             last_error: self.last_error.lock().clone(),
+            faults: Vec::new(),
         }
     }
 }

@@ -101,6 +101,11 @@ impl Ccm {
         payload.first() == Some(&ID_RESPONSE)
     }
 
+    /// Whether a payload is a ping.
+    pub(crate) fn is_ping(payload: &[u8]) -> bool {
+        payload.first() == Some(&PING)
+    }
+
     /// Whether a payload claims to be the question who is there.
     pub(crate) fn is_id_get(payload: &[u8]) -> bool {
         payload.first() == Some(&ID_GET)

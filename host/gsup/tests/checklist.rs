@@ -209,6 +209,35 @@ fn a_proxy_adds_the_unit_id_without_which_an_hlr_closes() {
 }
 
 #[test]
+fn a_proxy_without_an_hlr_answers_keep_alive_and_greets_the_hlr_first_when_it_is_back() {
+    let mut between = Between::new();
+    between.0.hlr_is_gone();
+    let greeting = identity(&[(8, b"0/0/0\0"), (0, b"MSC-1\0")]);
+    between.0.from_msc(&mut BytesMut::from(&greeting[..]));
+    between.0.from_msc(&mut ccm(&Ccm::Ping));
+    assert_eq!(between.msc_gets(), ccm(&Ccm::Pong));
+    assert_eq!(between.events(), [proxy::Event::Named("MSC-1".into())]);
+    assert_eq!(between.0.waiting_for_hlr(), 0, "the HLR is greeted when it is there");
+    // Signalling waits, but not for ever, and not without end.
+    let word = ccm(&Ccm::Other(Bytes::from_static(&[0x77, 1])));
+    between.0.from_msc(&mut BytesMut::from(&word[..]));
+    between.0.expire();
+    between.0.from_msc(&mut BytesMut::from(&word[..]));
+    between.0.expire();
+    between.0.hlr_is_back();
+    assert_eq!(between.hlr_gets(), [&greeting[..], &word[..]].concat());
+    // Its question has been answered; the next one is for the MSC.
+    let question = ccm(&Ccm::IdGet(vec![8, 0]));
+    assert_eq!(between.hlr(&question), BytesMut::new());
+    assert_eq!(between.hlr(&question), question);
+    between.0.hlr_is_gone();
+    for _ in 0..100_000 {
+        between.0.from_msc(&mut BytesMut::from(&word[..]));
+    }
+    assert!(between.0.waiting_for_hlr() <= 256 << 10);
+}
+
+#[test]
 fn a_proxy_takes_the_msc_s_short_messages_and_nothing_else() {
     let mut between = Between::new();
     let before = frame(&message(MessageType::SEND_AUTH_INFO_REQUEST));

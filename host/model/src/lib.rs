@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod ages;
 mod delivery;
 mod directory;
 mod id;
@@ -25,6 +26,7 @@ mod trace;
 mod verdict;
 
 pub use address::{Address, AddressBytes};
+pub use ages::AgeClock;
 pub use delivery::{Attempt, Next, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};

@@ -443,7 +443,7 @@ fn told(read: &Read, answer: PoolAnswer) -> Reply {
     let count = |count: usize| Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX));
     match (read, answer) {
         (Read::State(_), PoolAnswer::Number(standing)) => {
-            standing.map_or(Reply::Null, |standing| Reply::text(standing.row.state.as_str()))
+            standing.map_or(Reply::Null, |standing| Reply::State(standing.row.state))
         }
         (Read::Show(Some(_)), PoolAnswer::Number(standing)) => {
             standing.map_or(Reply::Null, |standing| show::number(&standing, wall()))

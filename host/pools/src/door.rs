@@ -74,6 +74,7 @@ impl Shared {
             limits: options.limits,
             accounts: !options.accounts.is_empty(),
             scripts: Arc::new(scripts),
+            plain_replies: options.plain_replies,
             version: REDIS_VERSION.to_owned(),
         };
         let limits = ConnectionLimits {

@@ -40,6 +40,8 @@ pub struct DoorOptions {
     pub scripts: Vec<Sum>,
     /// Any script that a client loads stands for it, too.
     pub any_script: bool,
+    /// Scripts' changes are answered with integers, and states are words such as `idle+up`.
+    pub plain_replies: bool,
     /// Where cluster clients are told to find us; `None`: where they are connected already.
     pub announce: Option<Node>,
     /// Who may come in. With none, everybody may do everything.
@@ -65,6 +67,7 @@ impl Default for DoorOptions {
         Self {
             scripts: Vec::new(),
             any_script: false,
+            plain_replies: false,
             announce: None,
             accounts: Vec::new(),
             connections: 10_000,

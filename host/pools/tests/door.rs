@@ -11,6 +11,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The older system's texts of states.
+const IDLE_UP: &str = r#"{"callstate":0,"regstate":1}"#;
+const IDLE_DOWN: &str = r#"{"callstate":0,"regstate":0}"#;
+const BUSY_UP: &str = r#"{"callstate":1,"regstate":1}"#;
+
 fn open() -> House {
     House::open(DoorOptions::default())
 }
@@ -40,7 +45,7 @@ fn the_older_system_s_calls() {
         assert_eq!(script("call 123456"), "nil", "it is busy");
         assert_eq!(script("hangup 123456"), "1");
         assert_eq!(script("hangup 123456"), "0");
-        assert_eq!(client.ask("HGET {sales}:numstate 123456"), "idle+up");
+        assert_eq!(client.ask("HGET {sales}:numstate 123456"), IDLE_UP);
         assert_eq!(client.ask("LRANGE {sales}:idle:up 0 -1"), "[123456]");
         let mut script = |event: &str| client.ask(&format!("EVALSHA {SUM} 1 {{sales}} {event}"));
         assert_eq!(script("call 123456"), "123456");
@@ -158,8 +163,8 @@ fn a_pool_of_many_parts_comes_whole_and_what_is_behind_it_waits() {
     let all = client.answer();
     let mut words: Vec<&str> = all.trim_matches(['[', ']']).split(' ').collect();
     assert_eq!(words.len(), 2 * MOST);
-    assert!(words.iter().skip(1).step_by(2).all(|state| *state == "idle+down"));
-    words.retain(|word| *word != "idle+down");
+    assert!(words.iter().skip(1).step_by(2).all(|state| *state == IDLE_DOWN));
+    words.retain(|word| *word != IDLE_DOWN);
     words.sort_unstable();
     assert!(words.iter().zip(&numbers).all(|(found, number)| found == number));
     assert_eq!([client.answer(), client.answer(), client.answer()], ["1", "nil", "44999"]);
@@ -261,14 +266,14 @@ fn accounts_do_what_they_may_and_see_what_they_may() {
 
     let mut viewer = house.client();
     viewer.ask(&format!("AUTH viewer {PASSWORD}"));
-    assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), "busy+up");
+    assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), BUSY_UP);
     assert_eq!(
         viewer.ask("POOL.HANGUP support-1 2"),
         "-NOPERM User viewer has no permissions to run the 'pool.hangup' command"
     );
     // A wrong password changes nothing, a reset all.
     assert!(viewer.ask("AUTH ann wrong").starts_with("-WRONGPASS"));
-    assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), "busy+up");
+    assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), BUSY_UP);
     assert_eq!(viewer.ask("RESET"), "RESET");
     assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), "-NOAUTH Authentication required.");
     let state = house.door.state();
@@ -337,7 +342,8 @@ fn a_client_that_says_nothing_more_hears_its_answers() {
     let mut client = house.client();
     client.send(&["POOL.ADD p 1", "HGETALL {p}:numstate", "POOL.LIST"]);
     client.close_sending();
-    assert_eq!(client.until_closed(), b":1\r\n*2\r\n$1\r\n1\r\n$9\r\nidle+down\r\n*1\r\n$1\r\np\r\n");
+    let wanted = format!(":1\r\n*2\r\n$1\r\n1\r\n${}\r\n{IDLE_DOWN}\r\n*1\r\n$1\r\np\r\n", IDLE_DOWN.len());
+    assert_eq!(client.until_closed(), wanted.as_bytes());
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub struct Options {
     pub accounts: bool,
     /// Scripts that stand for the pools' state machine.
     pub scripts: Arc<Scripts>,
+    /// Whether scripts' changes are answered with integers and states are words such as `idle+up`; otherwise both have the
+    /// older system's forms, the texts `1` and `0` and JSON.
+    pub plain_replies: bool,
     /// The version that `HELLO` names. Clients choose by it which commands they dare to send.
     pub version: String,
 }

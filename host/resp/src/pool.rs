@@ -33,7 +33,7 @@ impl Names {
 }
 
 /// The older script's arguments: one key, an event, perhaps a number.
-pub(crate) fn script(names: &mut Names, key: &[u8], arguments: &[&[u8]]) -> Asked {
+pub(crate) fn script(names: &mut Names, key: &[u8], arguments: &[&[u8]], plain: bool) -> Asked {
     let pool = names.read(key)?;
     let (event, number) = match arguments {
         [event] => (*event, None),
@@ -51,7 +51,7 @@ pub(crate) fn script(names: &mut Names, key: &[u8], arguments: &[&[u8]]) -> Aske
     };
     let Some(number) = number else { return Err(Reply::error("ERR this event needs a number")) };
     let operation = self::change(change, number, None, None);
-    Ok((Request::Operation { pool, operation }, Manner::Change))
+    Ok((Request::Operation { pool, operation }, if plain { Manner::Change } else { Manner::Older }))
 }
 
 fn change(name: &str, number: PoolNumber, weight: Option<u8>, ticket: Option<PoolTicket>) -> PoolOperation {
@@ -204,7 +204,7 @@ fn create(pool: PoolName, options: &[&[u8]]) -> Asked {
 
 /// The commands that look into the older system's two keys. `Err` is the answer for any other key, the one that Redis has for
 /// a key that does not exist.
-pub(crate) fn read(names: &mut Names, name: &str, key: &[u8], arguments: &[&[u8]]) -> Asked {
+pub(crate) fn read(names: &mut Names, name: &str, key: &[u8], arguments: &[&[u8]], plain: bool) -> Asked {
     let (states, pool) = if let Some(pool) = key.strip_suffix(b":numstate") {
         (true, pool)
     } else if let Some(pool) = key.strip_suffix(b":idle:up") {
@@ -224,7 +224,7 @@ pub(crate) fn read(names: &mut Names, name: &str, key: &[u8], arguments: &[&[u8]
         ("llen", false, []) => Read::IdleCount,
         _ => return Err(Reply::error("WRONGTYPE Operation against a key holding the wrong kind of value")),
     };
-    Ok((Request::Read { pool, read }, Manner::Plain))
+    Ok((Request::Read { pool, read }, if plain { Manner::Plain } else { Manner::Older }))
 }
 
 fn absent(name: &str) -> Reply {

@@ -28,6 +28,8 @@ pub enum Reply {
     Outcomes(Vec<PoolOutcome>),
     /// A list of numbers.
     Numbers(Vec<PoolNumber>),
+    /// A number's state.
+    State(NumberState),
     /// A map of numbers and their states.
     States(Vec<(PoolNumber, NumberState)>),
 }
@@ -35,7 +37,9 @@ pub enum Reply {
 /// How an outcome is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As the older script returned what became of a change.
+    /// As the older system did: what became of a change is the text `1` or `0`, and a state is JSON.
+    Older,
+    /// The same with an integer.
     Change,
     /// As the older script returned what became of a `call`.
     Call,
@@ -103,9 +107,10 @@ impl Reply {
                 map(states.len(), three, out);
                 for (number, state) in states {
                     write_number(*number, out);
-                    bulk(state.as_str().as_bytes(), out);
+                    write_state(*state, manner, out);
                 }
             }
+            Self::State(state) => write_state(*state, manner, out),
         }
     }
 }
@@ -113,6 +118,7 @@ impl Reply {
 fn write_outcome(outcome: PoolOutcome, three: bool, manner: Manner, out: &mut BytesMut) {
     use PoolRefusal::{AllBusy, AllDown, AllResting, Empty, Full, TooLong};
     match (outcome, manner) {
+        (PoolOutcome::Done(_), Manner::Older) => bulk(b"1", out),
         (PoolOutcome::Done(_), _) => out.put_slice(b":1\r\n"),
         (PoolOutcome::Given { number, ticket }, Manner::Ticket) => {
             out.put_slice(b"*2\r\n");
@@ -123,6 +129,7 @@ fn write_outcome(outcome: PoolOutcome, three: bool, manner: Manner, out: &mut By
         // What the older script could not meet, and its clients would take for something else.
         (PoolOutcome::Refused(why @ (Full | TooLong)), _) => line(b'-', &format!("FAIL {why}"), out),
         (PoolOutcome::Refused(_), Manner::Call) => Reply::Null.write(three, manner, out),
+        (PoolOutcome::Refused(_), Manner::Older) => bulk(b"0", out),
         (PoolOutcome::Refused(_), Manner::Change) => out.put_slice(b":0\r\n"),
         (PoolOutcome::Refused(why @ (Empty | AllDown | AllBusy { .. } | AllResting { .. })), _) => {
             line(b'-', &format!("NONUMBER {why}"), out);
@@ -144,6 +151,18 @@ fn write_outcomes(outcomes: &[PoolOutcome], out: &mut BytesMut) {
             line(b'-', &format!("FAIL {done} of {} are done; of the others, {why}", outcomes.len()), out);
         }
     }
+}
+
+/// In the older system's hash a state is JSON with two numbers: `callstate` is 1 for busy, `regstate` is 1 for up.
+fn write_state(state: NumberState, manner: Manner, out: &mut BytesMut) {
+    let octets: &[u8] = match state {
+        _ if manner != Manner::Older => state.as_str().as_bytes(),
+        NumberState::IdleUp => br#"{"callstate":0,"regstate":1}"#,
+        NumberState::IdleDown => br#"{"callstate":0,"regstate":0}"#,
+        NumberState::BusyUp => br#"{"callstate":1,"regstate":1}"#,
+        NumberState::BusyDown => br#"{"callstate":1,"regstate":0}"#,
+    };
+    bulk(octets, out);
 }
 
 fn write_number(number: PoolNumber, out: &mut BytesMut) {

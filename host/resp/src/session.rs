@@ -371,7 +371,7 @@ impl Session {
                 None => self.ready(&no_script()),
             },
             ("hget" | "hgetall" | "hlen" | "lrange" | "llen", [key, rest @ ..]) => {
-                let asked = pool::read(&mut self.names, command.name, key, rest);
+                let asked = pool::read(&mut self.names, command.name, key, rest, self.options.plain_replies);
                 self.ask_or_tell(command.name, asked);
             }
             (name, arguments) => {
@@ -498,7 +498,7 @@ impl Session {
                 "ERR no Lua is run here, and the script {sum} is not among those that stand for number pools"
             ))),
             Standing::Mapped => {
-                let asked = script_request(&mut self.names, words);
+                let asked = script_request(&mut self.names, words, self.options.plain_replies);
                 self.ask_or_tell(command, asked);
             }
         }
@@ -563,7 +563,7 @@ impl Session {
     }
 }
 
-fn script_request(names: &mut Names, words: &[&[u8]]) -> Asked {
+fn script_request(names: &mut Names, words: &[&[u8]], plain: bool) -> Asked {
     let (count, words) = words.split_first().ok_or_else(|| Reply::error("ERR syntax error"))?;
     let count: i64 = std::str::from_utf8(count)
         .ok()
@@ -574,7 +574,7 @@ fn script_request(names: &mut Names, words: &[&[u8]]) -> Asked {
         .split_at_checked(count)
         .ok_or_else(|| Reply::error("ERR Number of keys can't be greater than number of args"))?;
     match keys {
-        [key] => pool::script(names, key, arguments),
+        [key] => pool::script(names, key, arguments, plain),
         _ => Err(Reply::error("ERR the script takes one key, the pool")),
     }
 }

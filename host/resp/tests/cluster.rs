@@ -9,7 +9,13 @@ use std::sync::Arc;
 
 fn client() -> Client {
     let scripts = Arc::new(Scripts::new([], false));
-    let options = Options { limits: Limits::default(), accounts: false, scripts, version: "7.2.0".into() };
+    let options = Options {
+        limits: Limits::default(),
+        accounts: false,
+        scripts,
+        plain_replies: false,
+        version: "7.2.0".into(),
+    };
     let node = Node { host: "10.0.0.5".into(), port: 6379 };
     Client { session: Session::new(Arc::new(options), 1).at(node) }
 }

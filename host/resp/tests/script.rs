@@ -33,18 +33,23 @@ fn every_event_is_asked_and_returns_what_the_script_did() {
             vec!["add", "123456"],
             PoolOperation::Add { number, weight: None },
             done(Some(NumberState::IdleDown)),
-            ":1\r\n",
+            "$1\r\n1\r\n",
         ),
-        (vec!["add", "123456"], PoolOperation::Add { number, weight: None }, failed(), ":0\r\n"),
-        (vec!["del", "123456"], PoolOperation::Del { number }, done(None), ":1\r\n"),
-        (vec!["reg", "123456"], PoolOperation::Reg { number }, failed(), ":0\r\n"),
+        (vec!["add", "123456"], PoolOperation::Add { number, weight: None }, failed(), "$1\r\n0\r\n"),
+        (vec!["del", "123456"], PoolOperation::Del { number }, done(None), "$1\r\n1\r\n"),
+        (vec!["reg", "123456"], PoolOperation::Reg { number }, failed(), "$1\r\n0\r\n"),
         (
             vec!["unreg", "123456"],
             PoolOperation::Unreg { number },
             done(Some(NumberState::BusyDown)),
-            ":1\r\n",
+            "$1\r\n1\r\n",
         ),
-        (vec!["hangup", "123456"], hangup(), refused(PoolRefusal::WrongState(NumberState::IdleUp)), ":0\r\n"),
+        (
+            vec!["hangup", "123456"],
+            hangup(),
+            refused(PoolRefusal::WrongState(NumberState::IdleUp)),
+            "$1\r\n0\r\n",
+        ),
         (vec!["call"], any(), given("123456", 9), "$6\r\n123456\r\n"),
         (vec!["CALL"], any(), busy(), "$-1\r\n"),
         (vec!["call", "123456"], named(), given("123456", 9), "$6\r\n123456\r\n"),
@@ -122,4 +127,20 @@ fn wrong_calls_of_the_script_are_told_what_is_wrong() {
         client.session.receive(&command(&words));
         assert_eq!(client.read(), format!("{error}\r\n"));
     }
+}
+
+#[test]
+fn plain_replies_are_integers_and_words() {
+    for (outcome, returned) in [(done(None), ":1\r\n"), (refused(PoolRefusal::NotInPool), ":0\r\n")] {
+        let mut client = Client::plain();
+        client.session.receive(&command(&["EVALSHA", SUM, "1", "{p}", "del", "1"]));
+        let (ticket, _) = client.request();
+        client.session.answer(ticket, &outcome);
+        assert_eq!(client.read(), returned);
+    }
+    let mut client = Client::plain();
+    client.session.receive(&command(&["HGET", "{p}:numstate", "1"]));
+    let (ticket, _) = client.request();
+    client.session.answer(ticket, &Reply::State(NumberState::BusyUp));
+    assert_eq!(client.read(), "$7\r\nbusy+up\r\n");
 }

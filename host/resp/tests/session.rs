@@ -176,9 +176,11 @@ fn several_numbers_are_asked_in_one_piece_and_counted() {
 fn long_answers_have_the_shape_of_the_protocol() {
     let states =
         Reply::States(vec![(number("1"), NumberState::IdleUp), (number("22"), NumberState::BusyDown)]);
-    let pairs = "$1\r\n1\r\n$7\r\nidle+up\r\n$2\r\n22\r\n$9\r\nbusy+down\r\n";
-    for (hello, head) in [("2", "*4\r\n"), ("3", "%2\r\n")] {
-        let mut client = Client::mapped();
+    let json = [r#"{"callstate":0,"regstate":1}"#, r#"{"callstate":1,"regstate":0}"#];
+    for (hello, head, plain) in [("2", "*4\r\n", false), ("3", "%2\r\n", true)] {
+        let (mut client, [up, down]) =
+            if plain { (Client::plain(), ["idle+up", "busy+down"]) } else { (Client::mapped(), json) };
+        let pairs = format!("$1\r\n1\r\n${}\r\n{up}\r\n$2\r\n22\r\n${}\r\n{down}\r\n", up.len(), down.len());
         client.session.receive(&[command(&["HELLO", hello]), command(&["HGETALL", "{p}:numstate"])].concat());
         client.read();
         let ticket = client.request().0;

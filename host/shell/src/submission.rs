@@ -29,9 +29,6 @@ pub(crate) fn message(
 ) -> Result<Message, Fault> {
     // The one place where a number as a person typed it becomes an address.
     let destination = numbering.read(&submission.to, caller).map_err(invalid)?;
-    if submission.text.is_empty() {
-        return Err(invalid("there is no text"));
-    }
     let (octets, data_coding) = text::encode(&submission.text, Coding::Auto)
         .map_err(|reason| invalid(format!("the text {reason}")))?;
     let parts = text::parts(&octets, data_coding, false);
@@ -126,8 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_text_is_a_message() {
+        let message = read("+1619", "").unwrap();
+        assert_eq!((message.text.octets.len(), message.text.payload), (0, false));
+    }
+
+    #[test]
     fn what_cannot_be_sent_is_told_why() {
-        assert_eq!(read("+1619", "").unwrap_err(), "there is no text");
         assert_eq!(
             read("+1619", &"x".repeat(400)).unwrap_err(),
             "the text would need 3 messages; at most 2 are taken"

@@ -2,6 +2,7 @@
 
 use crate::appliance::Switchyard;
 use admin::metrics::{self, Page};
+use gsm::GsmFaultKind;
 use serde_json::{Value, json};
 
 impl Switchyard {
@@ -21,6 +22,18 @@ impl Switchyard {
                 .collect();
             let mo_refused: serde_json::Map<String, Value> =
                 state.mo_refused.iter().map(|(cause, count)| (cause.to_string(), json!(count))).collect();
+            let faults: Vec<Value> = state
+                .faults
+                .iter()
+                .map(|fault| {
+                    json!({
+                        "kind": fault.kind.name(),
+                        "level": fault.kind.level(),
+                        "what": fault.what,
+                        "remedy": fault.kind.remedy(),
+                    })
+                })
+                .collect();
             json!({
                 "name": state.name,
                 "role": state.role,
@@ -43,6 +56,7 @@ impl Switchyard {
                 "relayed_frames": state.relayed_frames,
                 "hlr_questions": { "asked": state.questions, "unanswered": state.unanswered_questions },
                 "last_error": state.last_error,
+                "faults": faults,
             })
         };
         self.networks.iter().map(|network| show(network)).collect()
@@ -78,6 +92,10 @@ impl Switchyard {
             let answered = state.questions.saturating_sub(state.unanswered_questions);
             page.put(&metrics::GSM_QUESTIONS, &[name, "answered"], answered as f64);
             page.put(&metrics::GSM_QUESTIONS, &[name, "unanswered"], state.unanswered_questions as f64);
+            for kind in GsmFaultKind::ALL {
+                let count = state.faults.iter().filter(|fault| fault.kind == kind).count();
+                page.put(&metrics::GSM_FAULTS, &[name, kind.name()], count as f64);
+            }
             page.put(&metrics::GSM_RELAYED, &[name], state.relayed_frames as f64);
         }
     }

@@ -178,6 +178,12 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     backups.databases.push(Box::new(move || kept.snapshot()));
     backups.databases.push(Box::new(move || values.snapshot()));
     let access = access::Access::open(&config.data.join("access.redb"))?.keeping(config.audit_retention);
+    if !access.lets_old_lines_go() {
+        tracing::warn!(
+            "the clock stands more than 30 days after the newest line of the audit log: no line is deleted for its age. \
+             Check the clock; if it is right, the next start deletes them"
+        );
+    }
     let access = Arc::new(access);
     let people = access.clone();
     backups.databases.push(Box::new(move || people.snapshot()));

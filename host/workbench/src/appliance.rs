@@ -1,7 +1,7 @@
 //! The appliance's HTTP API, as a plugin's author uses it.
 
 use crate::component::Component;
-use crate::{WorkbenchError, signing};
+use crate::{WorkbenchError, shown, signing};
 use clap::Args;
 use client::{Appliance, At, segment};
 use model::Hook;
@@ -26,6 +26,31 @@ pub struct Bound {
     /// Also where the policy names peers or pools that do not exist, or the component imports what the binding does not grant.
     #[arg(long)]
     force: bool,
+    /// Why, for the audit log.
+    #[arg(long)]
+    why: Option<String>,
+}
+
+/// Which appliance, and for whom its answer is.
+#[derive(Debug, Args)]
+pub struct Way {
+    #[command(flatten)]
+    at: At,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Way {
+    /// Asks an appliance; gives its answer as it is to be printed.
+    pub(crate) fn tell(
+        self,
+        words: impl FnOnce(&Value) -> String,
+        task: impl FnOnce(&Hooks) -> Result<Value, WorkbenchError>,
+    ) -> Result<String, WorkbenchError> {
+        let answer = task(&Hooks(self.at.reach()?))?;
+        Ok(shown::told(&answer, self.json, words))
+    }
 }
 
 /// The hooks of one appliance.
@@ -51,6 +76,9 @@ impl Bound {
         if self.force {
             binding.insert("force".to_owned(), true.into());
         }
+        if let Some(why) = &self.why {
+            binding.insert("why".to_owned(), why.as_str().into());
+        }
         Ok(binding)
     }
 }
@@ -75,6 +103,9 @@ pub(crate) fn stem(path: &Path) -> Result<String, WorkbenchError> {
         .ok_or_else(|| WorkbenchError::Usage(format!("{} has no name; give --name", path.display())))
 }
 
+/// Keys of sizes: the configuration file has them as texts such as `64MiB`, the API in octets.
+const SIZES: [&str; 3] = ["memory", "grants.kv", "grants.http-answer"];
+
 /// Puts KEY=VALUE into a binding; dots in the key go deeper. A value is read as TOML, and is a text where it is none.
 fn set(binding: &mut Map<String, Value>, setting: &str) -> Result<(), WorkbenchError> {
     let Some((key, value)) = setting.split_once('=') else {
@@ -84,7 +115,14 @@ fn set(binding: &mut Map<String, Value>, setting: &str) -> Result<(), WorkbenchE
         .ok()
         .and_then(|mut table| table.remove("value"))
         .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-    let read = serde_json::to_value(read).map_err(|error| WorkbenchError::Usage(error.to_string()))?;
+    let read = match (SIZES.contains(&key), read) {
+        (true, toml::Value::String(size)) => {
+            configuration::parse_size(&size).map(Value::from).ok_or_else(|| {
+                WorkbenchError::Usage(format!("--set {setting:?}: expected a size such as 64KiB or 16MiB"))
+            })?
+        }
+        (_, read) => serde_json::to_value(read).map_err(|error| WorkbenchError::Usage(error.to_string()))?,
+    };
     let mut place = binding;
     let mut parts = key.split('.').peekable();
     while let Some(part) = parts.next() {
@@ -101,10 +139,6 @@ fn set(binding: &mut Map<String, Value>, setting: &str) -> Result<(), WorkbenchE
 }
 
 impl Hooks {
-    pub(crate) fn of(at: At) -> Result<Self, WorkbenchError> {
-        Ok(Self(at.reach()?))
-    }
-
     pub(crate) fn push(&self, file: &Path, name: &str) -> Result<Value, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
@@ -138,8 +172,17 @@ impl Hooks {
     }
 
     /// `promote` or `rollback`.
-    pub(crate) fn order(&self, hook: Hook, verb: &str) -> Result<Value, WorkbenchError> {
-        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &json!({}))?)
+    pub(crate) fn order(&self, hook: Hook, verb: &str, why: Option<&str>) -> Result<Value, WorkbenchError> {
+        let request = why.map_or_else(|| json!({}), |why| json!({ "why": why }));
+        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &request)?)
+    }
+
+    pub(crate) fn versions(&self) -> Result<Value, WorkbenchError> {
+        Ok(self.0.get("/v1/plugins")?)
+    }
+
+    pub(crate) fn hook(&self, hook: Hook) -> Result<Value, WorkbenchError> {
+        Ok(self.0.get(&format!("/v1/hooks/{}", hook.name()))?)
     }
 
     pub(crate) fn hooks(&self) -> Result<Value, WorkbenchError> {
@@ -176,6 +219,7 @@ mod tests {
             "deadline-ms=50",
             "grants.kv=4096",
             "grants.tables=[\"a\", \"b\"]",
+            "memory=64MiB",
             "note=a = b",
         ] {
             set(&mut binding, setting).unwrap();
@@ -186,10 +230,12 @@ mod tests {
                 "on-fault": "reject",
                 "deadline-ms": 50,
                 "grants": { "kv": 4096, "tables": ["a", "b"] },
+                "memory": 67_108_864,
                 "note": "a = b",
             })
         );
         assert!(set(&mut binding, "no-value").is_err());
+        assert!(set(&mut binding, "memory=much").is_err());
         assert!(set(&mut binding, "on-fault.peer=x").is_err());
     }
 

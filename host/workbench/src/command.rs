@@ -1,13 +1,15 @@
-use crate::appliance::{Bound, Hooks, stem};
+use crate::appliance::{Bound, Hooks, Way, stem};
 use crate::component::Component;
-use crate::{Language, WorkbenchError, build, cases, inspect, judge, signing, template};
+use crate::{Language, WorkbenchError, build, cases, inspect, judge, shown, signing, template};
 use clap::Subcommand;
-use client::At;
 use model::Hook;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often a replay says how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// What a plugin's author does, from an empty folder to live traffic and back.
 #[derive(Debug, Subcommand)]
@@ -74,9 +76,9 @@ pub enum Command {
         /// The plugin's name, where it is not the file's.
         #[arg(long)]
         name: Option<String>,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Make a plugin live.
     Activate {
@@ -86,9 +88,9 @@ pub enum Command {
         /// What is to serve it.
         #[command(flatten)]
         bound: Bound,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Ask a candidate too, and compare its answers with the live ones. Nothing it says is used.
     Shadow {
@@ -98,9 +100,9 @@ pub enum Command {
         /// What is to serve it.
         #[command(flatten)]
         bound: Bound,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Let a candidate decide a share of the traffic.
     Canary {
@@ -113,36 +115,42 @@ pub enum Command {
         /// Percent of all destinations, 0.01 to 100.
         #[arg(long, default_value_t = 10.0)]
         share: f64,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Take the candidate away; what is live stays.
     Withdraw {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Make the candidate live.
     Promote {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
-        /// Which appliance.
+        /// Why, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Go back to what was live before.
     Rollback {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
-        /// Which appliance.
+        /// Why, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
     /// Put archived messages through a candidate, and tell what it would have decided otherwise.
     Replay {
@@ -158,15 +166,39 @@ pub enum Command {
         /// Messages at most.
         #[arg(long)]
         limit: Option<u64>,
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
+    },
+    /// List the versions that an appliance keeps.
+    List {
+        /// Which appliance, and for whom.
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show one hook: what is live with which settings, what is on trial, and what was live before.
+    Show {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// Which appliance, and for whom.
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show what happened to a hook since the start, and the questions at which its plugins failed.
+    Log {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// Which appliance, and for whom.
+        #[command(flatten)]
+        way: Way,
     },
     /// Tell what serves every hook, what is on trial, and how they do.
     Status {
-        /// Which appliance.
+        /// Which appliance, and for whom.
         #[command(flatten)]
-        at: At,
+        way: Way,
     },
 }
 
@@ -233,58 +265,79 @@ impl Command {
                 Component::read(&file)?.hook()?;
                 Ok(format!("{}: signed", signing::sign(&key, &file)?.display()))
             }
-            Self::Push { file, name, at } => {
+            Self::Push { file, name, way } => {
                 let name = name.map_or_else(|| stem(&file), Ok)?;
-                Ok(shown(&Hooks::of(at)?.push(&file, &name)?))
+                way.tell(shown::version, |hooks| hooks.push(&file, &name))
             }
-            Self::Activate { hook, bound, at } => Ok(shown(&Hooks::of(at)?.activate(hook, bound.json()?)?)),
-            Self::Shadow { hook, bound, at } => {
-                Ok(shown(&Hooks::of(at)?.candidate(hook, bound.json()?, None)?))
+            Self::Activate { hook, bound, way } => {
+                let binding = bound.json()?;
+                way.tell(shown::record, |hooks| hooks.activate(hook, binding))
             }
-            Self::Canary { hook, bound, share, at } => {
+            Self::Shadow { hook, bound, way } => {
+                let binding = bound.json()?;
+                way.tell(shown::record, |hooks| hooks.candidate(hook, binding, None))
+            }
+            Self::Canary { hook, bound, share, way } => {
                 if !(0.01..=100.0).contains(&share) {
                     return Err(WorkbenchError::Usage(format!(
                         "--share {share}: a canary gets 0.01 to 100 percent"
                     )));
                 }
-                Ok(shown(&Hooks::of(at)?.candidate(hook, bound.json()?, Some(share))?))
+                let binding = bound.json()?;
+                way.tell(shown::record, |hooks| hooks.candidate(hook, binding, Some(share)))
             }
-            Self::Withdraw { hook, at } => Ok(shown(&Hooks::of(at)?.withdraw(hook)?)),
-            Self::Promote { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "promote")?)),
-            Self::Rollback { hook, at } => Ok(shown(&Hooks::of(at)?.order(hook, "rollback")?)),
-            Self::Status { at } => Ok(shown(&Hooks::of(at)?.hooks()?)),
-            Self::Replay { bound, from, until, limit, at } => {
+            Self::Withdraw { hook, way } => way.tell(
+                |_| format!("{}: the candidate is taken away", hook.name()),
+                |hooks| hooks.withdraw(hook),
+            ),
+            Self::Promote { hook, why, way } => {
+                way.tell(shown::record, |hooks| hooks.order(hook, "promote", why.as_deref()))
+            }
+            Self::Rollback { hook, why, way } => {
+                way.tell(shown::record, |hooks| hooks.order(hook, "rollback", why.as_deref()))
+            }
+            Self::Status { way } => way.tell(shown::hooks, Hooks::hooks),
+            Self::List { way } => way.tell(shown::versions, Hooks::versions),
+            Self::Show { hook, way } => way.tell(shown::hook, |hooks| hooks.hook(hook)),
+            Self::Log { hook, way } => way.tell(shown::log, |hooks| hooks.hook(hook)),
+            Self::Replay { bound, from, until, limit, way } => {
                 let mut order = bound.json()?;
                 order.insert("from".to_owned(), from.into());
                 order.insert("until".to_owned(), until.into());
                 if let Some(limit) = limit {
                     order.insert("limit".to_owned(), limit.into());
                 }
-                let appliance = Hooks::of(at)?;
-                let id = appliance.start_replay(order)?;
-                crate::say(&format!("replay {id} runs"));
-                loop {
-                    let state = appliance.replay(&id)?;
-                    match state.get("state").and_then(Value::as_str) {
-                        Some("running") => std::thread::park_timeout(Duration::from_millis(500)),
-                        Some("done") => return Ok(shown(state.get("report").unwrap_or(&state))),
-                        _ => {
-                            return Err(WorkbenchError::Replay {
-                                title: "the replay failed",
-                                detail: shown(&state),
-                            });
-                        }
-                    }
-                }
+                way.tell(shown::report, |hooks| replayed(hooks, order))
             }
         }
     }
 }
 
-/// An answer of the appliance's, for a person and for jq.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "done".to_owned(),
-        value => format!("{value:#}"),
+/// Has messages replayed, says from time to time how far it is, and gives the report.
+fn replayed(hooks: &Hooks, order: Map<String, Value>) -> Result<Value, WorkbenchError> {
+    let id = hooks.start_replay(order)?;
+    crate::say(&format!("replay {id} runs"));
+    let mut told = Instant::now();
+    loop {
+        let mut state = hooks.replay(&id)?;
+        match state.get("state").and_then(Value::as_str) {
+            Some("running") => {
+                if told.elapsed() >= PROGRESS {
+                    told = Instant::now();
+                    let progress = &state["progress"];
+                    let expected = progress["expected"].as_u64();
+                    let of = expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
+                    crate::say(&format!("replay {id}: {}{of} messages read", progress["read"]));
+                }
+                std::thread::park_timeout(Duration::from_millis(500));
+            }
+            Some("done") => return Ok(state.get_mut("report").map(Value::take).unwrap_or(state)),
+            _ => {
+                return Err(WorkbenchError::Replay {
+                    title: "the replay failed",
+                    detail: client::terminal::json(&state),
+                });
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ mod inspect;
 mod judge;
 mod language;
 mod manifest;
+mod shown;
 mod signing;
 mod template;
 mod tools;

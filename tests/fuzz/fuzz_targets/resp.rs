@@ -41,7 +41,7 @@ fuzz_target!(|octets: &[u8]| {
     let Ok((accounts, any_loaded, pipelined)) = <(bool, bool, u8)>::arbitrary(&mut input) else { return };
     let limits = Limits { octets: 2048, elements: 64, pipelined: usize::from(pipelined), unsent: 1024 };
     let scripts = Arc::new(Scripts::new([Sum::of(b"pool")], any_loaded));
-    let options = Options { limits, accounts, scripts, version: "7.2.0".into() };
+    let options = Options { limits, accounts, scripts, plain_replies: false, version: "7.2.0".into() };
     let mut session = Session::new(Arc::new(options), 1);
     let (mut open, mut judging) = (Vec::new(), None);
     while let Ok(step) = Step::arbitrary(&mut input) {

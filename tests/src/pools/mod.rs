@@ -7,7 +7,7 @@ mod office;
 mod stream;
 mod table;
 
-pub use language::{Language, SCRIPT, Told};
+pub use language::{Language, SCRIPT, Told, older_state};
 pub use model::{Entry, Model, Predicted, Seen, View};
 pub use office::{Letter, Office, Request};
 pub use stream::{ServerSent, Stream, entry};

@@ -1,7 +1,7 @@
 //! An appliance with a Redis door, and what one sees of its pools.
 
 use super::Wish;
-use super::language::{Language, SCRIPT, Told, heard, read, spoken, written};
+use super::language::{Language, SCRIPT, Told, heard, older_state, read, spoken, written};
 use super::model::{Entry, Seen, View};
 use crate::Stage;
 use anyhow::{Context, Result, ensure};
@@ -126,7 +126,7 @@ impl Office {
             let seen =
                 view.numbers.get(&pair[0]).with_context(|| format!("{} is not there by HTTP", pair[0]))?;
             ensure!(
-                seen.state == pair[1],
+                older_state(&seen.state) == pair[1],
                 "{}: {} by the Redis protocol, {} by HTTP",
                 pair[0],
                 pair[1],

@@ -142,7 +142,26 @@ fn lines_go_when_they_are_old_enough_and_their_numbers_do_not_come_again() {
     drop(access);
     let access = Access::open(&path).unwrap().keeping(Duration::from_millis(1000));
     assert_eq!(noted(&access, 20_000).unwrap(), 7);
-    assert_eq!(serials(&access), [7]);
+    assert_eq!(serials(&access), [6, 7], "today is far after 1970: the clock is doubted");
+    assert!(!access.lets_old_lines_go());
+}
+
+#[test]
+fn a_jump_of_the_clock_takes_no_line_of_the_log_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.redb");
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = u64::try_from(since.as_millis()).unwrap();
+    let jumped = now + 500 * 86_400_000;
+    for (start, times) in [[now, jumped], [now, jumped]].iter().enumerate() {
+        let access = Access::open(&path).unwrap();
+        assert!(access.lets_old_lines_go());
+        for at in times.iter().chain([&now]) {
+            access.note(Deed { at: Timestamp(*at), ..deed("ann", "x", "y") }).unwrap();
+        }
+        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
+        assert_eq!(page.entries.len(), (start + 1) * 3);
+    }
 }
 
 #[test]

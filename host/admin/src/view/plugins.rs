@@ -166,6 +166,9 @@ pub struct Activation {
     /// Without it, such a request is refused (422).
     #[schema(nullable = false)]
     pub force: Option<bool>,
+    /// Why, for the audit log.
+    #[schema(max_length = 256)]
+    pub why: Option<String>,
     /// The plugin.
     #[schema(nullable = false)]
     pub plugin: Option<String>,
@@ -229,6 +232,20 @@ pub struct Promotion {
     /// The serial of the change that was seen last: if there was another since, nothing is done (409).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
+    /// Why, for the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub why: Option<String>,
+}
+
+/// Going back to what was live before.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HookRollback {
+    /// Why, for the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub why: Option<String>,
 }
 
 /// A name in the policy of a live plugin that the appliance does not know.

@@ -291,6 +291,21 @@ pub struct CoreNetwork {
     /// What last went wrong.
     #[schema(required)]
     pub last_error: Option<String>,
+    /// What somebody has to mend.
+    pub faults: Vec<CoreNetworkFault>,
+}
+
+/// A fault of a core network.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct CoreNetworkFault {
+    /// `hlr-down`, `hlr-ctrl-down`, `no-msc`, `msc-without-sms` or `double-name`.
+    pub kind: String,
+    /// `error` if it stops messages, else `warning`.
+    pub level: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
 }
 
 /// A connection of a core network.

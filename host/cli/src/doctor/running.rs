@@ -3,6 +3,7 @@
 use crate::attention::{Finding, Level, attention};
 use crate::output::Failure;
 use crate::picture::Picture;
+use crate::table::plural;
 use client::{At, ClientError};
 use std::time::Duration;
 
@@ -86,6 +87,13 @@ fn tell(picture: &Picture, version: &str, now: u64, found: &mut Vec<Finding>) {
         let (up, dialled) = picture.dialled();
         let what = format!("{up} of {dialled} to peers up, {} from accounts", picture.served());
         found.push(Finding::new(Level::Ok, "links", what, ""));
+    }
+    if is_well("gsm") && !picture.networks().is_empty() {
+        let count = |network: &serde_json::Value| network["connections"].as_array().map_or(0, Vec::len);
+        let connections: usize = picture.networks().iter().map(count).sum();
+        let networks = plural(picture.networks().len() as u64, "core network", "core networks");
+        let what = format!("{networks}, {}", plural(connections as u64, "connection", "connections"));
+        found.push(Finding::new(Level::Ok, "gsm", what, ""));
     }
     if is_well("archive") {
         let what = match picture.archive["state"].as_str() {

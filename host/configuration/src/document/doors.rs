@@ -100,6 +100,9 @@ pub struct Redis {
     pub listen: Vec<Listen>,
     /// Sums of scripts that are known; `any` for whatever a client loads.
     pub scripts: Option<OrAny>,
+    /// Script calls that change something are answered with integers, and states are words such as `idle+up`; otherwise both
+    /// have the older system's forms.
+    pub plain_replies: Option<bool>,
     /// Where clients of a Redis Cluster find its only node, as "host:port"; left out: where they are connected already.
     pub announce: Option<String>,
     /// Connections at a time.

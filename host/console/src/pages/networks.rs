@@ -81,6 +81,9 @@ fn network(one: &Value) -> Markup {
         section.card {
             div.head { h2 { (name) } a.button.quiet href=(with_query("/messages", &[("peer", name)])) { "Its messages" } }
             p { (sentence(role)) " " (plural(number(one, "subscribers_known"), "subscriber is known", "subscribers are known")) "." }
+            @for fault in one["faults"].as_array().into_iter().flatten() {
+                p { strong { (text(fault, "what")) } ": " (text(fault, "remedy")) }
+            }
             @if let Some(error) = one["last_error"].as_str() { p.muted { "Last trouble: " (error) } }
             (table("Connections", &["Who", "Other end", "State"], &connections, &html! { p { "Nobody is connected." } }))
             h3 { "To handsets" }

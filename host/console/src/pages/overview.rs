@@ -36,7 +36,7 @@ pub(crate) async fn show(visit: Visit) -> Response {
 }
 
 pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
-    let (status, pulse, queues, links, hooks, drain, archive, document) = tokio::join!(
+    let (status, pulse, queues, links, hooks, drain, archive, networks, document) = tokio::join!(
         visit.get::<Value>("/v1/status"),
         visit.look("/v1/pulse"),
         queues(visit),
@@ -44,6 +44,7 @@ pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
         visit.look("/v1/hooks"),
         visit.look("/v1/drain"),
         visit.look("/v1/archive"),
+        visit.look("/v1/gsm"),
         visit.console.documents.known(visit),
     );
     let (status, queues, links) = (status?, queues?, links?);
@@ -56,6 +57,7 @@ pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
         hooks: &hooks,
         drain: drain.as_ref(),
         archive: archive.as_ref(),
+        networks: networks.as_ref(),
         document: document.as_deref().ok().map(|document| &document.about),
     });
     Ok(vec![
@@ -171,6 +173,7 @@ struct Seen<'a> {
     hooks: &'a Value,
     drain: Option<&'a Value>,
     archive: Option<&'a Value>,
+    networks: Option<&'a Value>,
     /// What is said of the configuration.
     document: Option<&'a Value>,
 }
@@ -236,6 +239,13 @@ fn wanted(seen: &Seen<'_>) -> Vec<Wanted> {
     }
     if down.len() > NAMED {
         add("bad", "More peers have no link up.".to_owned(), "/peers?state=down", "Show all of them");
+    }
+    for network in seen.networks.and_then(Value::as_array).into_iter().flatten() {
+        for fault in network["faults"].as_array().into_iter().flatten().take(NAMED) {
+            let what = format!("GSM network {}: {}.", text(network, "name"), text(fault, "what"));
+            let tone = if text(fault, "level") == "error" { "bad" } else { "warn" };
+            add(tone, what, "/networks", "Look at it");
+        }
     }
     for hook in seen.hooks.as_array().into_iter().flatten() {
         let unknown = hook["unknown"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -397,7 +407,16 @@ mod tests {
 
     fn seen(status: &Value, queues: &[Queue], links: &[Link]) -> Vec<String> {
         let hooks = json!([]);
-        let seen = Seen { status, queues, links, hooks: &hooks, drain: None, archive: None, document: None };
+        let seen = Seen {
+            status,
+            queues,
+            links,
+            hooks: &hooks,
+            drain: None,
+            archive: None,
+            networks: None,
+            document: None,
+        };
         wanted(&seen).into_iter().map(|one| format!("{} {}", one.tone, one.what)).collect()
     }
 
@@ -424,6 +443,27 @@ mod tests {
             link("b", "backing-off"),
         ];
         assert_eq!(seen(&json!({}), &[], &links), ["bad a has no link up: connection refused."]);
+    }
+
+    #[test]
+    fn faults_of_core_networks_are_told() {
+        let fault = |level: &str, what: &str| json!({ "level": level, "what": what, "remedy": "" });
+        let networks =
+            json!([{ "name": "home", "faults": [fault("warning", "two names"), fault("error", "no MSC")] }]);
+        let (status, hooks) = (json!({}), json!([]));
+        let seen = Seen {
+            status: &status,
+            queues: &[],
+            links: &[],
+            hooks: &hooks,
+            drain: None,
+            archive: None,
+            networks: Some(&networks),
+            document: None,
+        };
+        let told: Vec<_> =
+            wanted(&seen).into_iter().map(|one| format!("{} {}", one.tone, one.what)).collect();
+        assert_eq!(told, ["bad GSM network home: no MSC.", "warn GSM network home: two names."]);
     }
 
     #[test]

@@ -374,7 +374,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
     let gsm = json!([{
         "name": "home", "role": "proxy", "connections": [{ "name": "MSC-1 <a>", "remote": "192.0.2.20:41822", "ready": true }, { "name": null, "remote": "192.0.2.21:40022", "ready": false }],
         "hlr_answers": null, "subscribers_known": 1_204, "in_flight": 7, "mt": { "sent": 9_120, "delivered": 8_802, "refused": { "absent-subscriber": 210, "memory-capacity-exceeded": 3, "unknown": 0 }, "unanswered": 12, "answered_late": 1, "answered_twice": 0, "status_reports": 4 },
-        "mo": { "received": 811, "repeated": 2, "refused": { "38": 1 } }, "ready_for_sm": 81, "attached": 44, "relayed_frames": 120_112, "hlr_questions": { "asked": 9_002, "unanswered": 1 }, "last_error": null,
+        "mo": { "received": 811, "repeated": 2, "refused": { "38": 1 } }, "ready_for_sm": 81, "attached": 44, "relayed_frames": 120_112, "hlr_questions": { "asked": 9_002, "unanswered": 1 }, "last_error": null, "faults": [{ "kind": "double-name", "level": "warning", "what": "2 MSCs are connected under the name MSC-1 <a>", "remedy": "give each MSC an `ipa-name` of its own" }],
     }]);
     let tables = json!([
         { "name": "ported", "kind": "exact", "rows": 1_204_711, "octets": 41_802_112 },

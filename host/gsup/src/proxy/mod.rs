@@ -40,7 +40,8 @@ pub enum Event {
 ///
 /// The owner reads from a socket into a buffer, hands the buffer over, and writes what [`Proxy::to_hlr`] and
 /// [`Proxy::to_msc`] give: pieces of that same buffer, wherever nothing was taken out. An incomplete frame stays in the
-/// buffer. When one side ends, the other is to be closed by the owner.
+/// buffer. When the MSC's side ends, the other is to be closed by the owner. When the HLR's side ends, the owner connects
+/// again ([`Proxy::hlr_is_gone`], [`Proxy::hlr_is_back`]); the MSC's side stays open meanwhile.
 #[derive(Debug, Default)]
 pub struct Proxy {
     own_name: Option<Name>,
@@ -56,7 +57,14 @@ pub struct Proxy {
     passed: u64,
     /// The MSC has been asked who it is: the HLR's first question is not passed on.
     is_asked: bool,
+    /// The MSC's identity with a unit id, a whole frame: the first on every connection to the HLR.
+    identity: Option<Bytes>,
+    /// There is no connection to the HLR.
+    hlr_is_away: bool,
 }
+
+/// Octets that wait for an HLR that is away; what comes beyond is dropped.
+const HELD: usize = 256 << 10;
 
 /// A set of subscribers that a far end cannot make grow without end.
 #[derive(Debug, Default)]
@@ -105,12 +113,26 @@ impl Proxy {
         Self { own_name, ..Self::default() }
     }
 
-    /// The owner has asked the MSC who it is, before it connected to the HLR. The answer is passed on with what else the MSC
-    /// has sent, and the HLR's own question, the first of them, is not: so both see one question and one answer.
-    #[must_use]
-    pub fn asked(mut self) -> Self {
-        self.is_asked = true;
-        self
+    /// There is no connection to the HLR, not yet or not any more. Until [`Proxy::hlr_is_back`] the MSC's keep-alive is answered
+    /// here, and what is for the HLR waits: 256 KiB of it, and as long as [`Proxy::expire`] leaves it there.
+    pub fn hlr_is_gone(&mut self) {
+        self.hlr_is_away = true;
+    }
+
+    /// There is a connection to the HLR, and nothing was written to it. It begins with the MSC's identity, so the HLR's
+    /// first question is not passed on; what has waited follows.
+    pub fn hlr_is_back(&mut self) {
+        self.hlr_is_away = false;
+        if let Some(identity) = self.identity.clone() {
+            self.to_hlr.put_first(identity);
+            self.is_asked = true;
+        }
+    }
+
+    /// Drops what has waited for the HLR since the last call but one. To be called from time to time while it is away: an MSC
+    /// has given up by itself on a request that is old.
+    pub fn expire(&mut self) {
+        self.to_hlr.expire();
     }
 
     /// Takes all whole frames from what was read from the MSC.
@@ -176,25 +198,32 @@ impl Proxy {
                 continue;
             }
             let before = input.split_to(at).freeze();
-            self.onward(from).pass(before);
+            self.pass_on(from, before);
             at = 0;
             let frame = input.split_to(octets).freeze();
             // Of the HLR's only its question is ours.
             if from == From::Msc && !self.take(&frame) {
                 self.passed += 1;
-                self.onward(from).pass(frame);
+                self.pass_on(from, frame);
             }
         }
         if at > 0 {
             let passed = input.split_to(at).freeze();
-            self.onward(from).pass(passed);
+            self.pass_on(from, passed);
         }
     }
 
-    fn onward(&mut self, from: From) -> &mut Outgoing {
+    /// Whole frames.
+    fn pass_on(&mut self, from: From, frames: Bytes) {
         match from {
-            From::Msc => &mut self.to_hlr,
-            From::Hlr => &mut self.to_msc,
+            From::Msc if self.hlr_is_away => {
+                // Copied: what waits would keep whole buffers.
+                if self.to_hlr.waiting() + frames.len() <= HELD {
+                    self.to_hlr.write(|output| output.extend_from_slice(&frames));
+                }
+            }
+            From::Msc => self.to_hlr.pass(frames),
+            From::Hlr => self.to_msc.pass(frames),
         }
     }
 
@@ -215,6 +244,7 @@ impl Proxy {
                 self.is_asked = false;
                 Fate::Ours
             }
+            (STREAM_CCM, _) if from == From::Msc && self.hlr_is_away && Ccm::is_ping(payload) => Fate::Ours,
             (STREAM_CCM, _) if from == From::Msc => self.look_at_identity(payload),
             _ => Fate::Passes,
         }
@@ -284,31 +314,41 @@ impl Proxy {
         if !Ccm::is_id_response(payload) {
             return Fate::Passes;
         }
-        let Ccm::IdResponse(response) = Ccm::decode(&Bytes::copy_from_slice(payload)) else {
+        let Ccm::IdResponse(mut response) = Ccm::decode(&Bytes::copy_from_slice(payload)) else {
             return Fate::Passes;
         };
         if let Some(name) = response.serial() {
             self.events.push_back(Event::Named(name.to_owned()));
         }
         let has_unit_id = response.items.iter().any(|(tag, value)| *tag == tag::UNIT_ID && !value.is_empty());
-        if has_unit_id { Fate::Passes } else { Fate::Ours }
+        if !has_unit_id {
+            response.items.retain(|(tag, _)| *tag != tag::UNIT_ID);
+            response.items.push((tag::UNIT_ID, terminated(UNIT_ID)));
+        }
+        let mut frame = BytesMut::new();
+        Ccm::IdResponse(response).put(&mut frame);
+        self.identity = Some(frame.freeze());
+        if has_unit_id && !self.hlr_is_away { Fate::Passes } else { Fate::Ours }
     }
 
     /// Takes a frame of the MSC's out of the stream; false where it is to be passed on after all.
     fn take(&mut self, frame: &Bytes) -> bool {
         let payload = frame.slice(HEADER.min(frame.len())..);
         match Frame::of(frame.get(2).copied().unwrap_or_default(), payload) {
-            Frame::Ccm(payload) => self.complete_identity(&payload),
+            Frame::Ccm(payload) => self.take_ccm(&payload),
             Frame::Gsup(payload) => Message::decode(&payload).is_ok_and(|message| self.take_message(message)),
             Frame::Ctrl(_) | Frame::Other { .. } => false,
         }
     }
 
-    fn complete_identity(&mut self, payload: &Bytes) -> bool {
-        let Ccm::IdResponse(mut response) = Ccm::decode(payload) else { return false };
-        response.items.retain(|(tag, _)| *tag != tag::UNIT_ID);
-        response.items.push((tag::UNIT_ID, terminated(UNIT_ID)));
-        self.to_hlr.write(|output| Ccm::IdResponse(response).put(output));
+    fn take_ccm(&mut self, payload: &Bytes) -> bool {
+        if Ccm::is_ping(payload) {
+            self.to_msc.write(|output| Ccm::Pong.put(output));
+        } else if !self.hlr_is_away
+            && let Some(identity) = self.identity.clone()
+        {
+            self.to_hlr.pass(identity);
+        }
         true
     }
 

@@ -8,6 +8,8 @@ pub(super) struct Outgoing {
     /// What we wrote behind the last piece: many small frames are one piece.
     written: BytesMut,
     waiting: usize,
+    /// The first pieces that were there at the last [`Outgoing::expire`].
+    old: usize,
 }
 
 impl Outgoing {
@@ -26,6 +28,22 @@ impl Outgoing {
         let before = self.written.len();
         write(&mut self.written);
         self.waiting += self.written.len() - before;
+    }
+
+    /// A piece that goes before all others.
+    pub(super) fn put_first(&mut self, piece: Bytes) {
+        self.waiting += piece.len();
+        self.pieces.push_front(piece);
+        self.old = 0;
+    }
+
+    /// Drops what was here at the last call already, and nothing has been taken since.
+    pub(super) fn expire(&mut self) {
+        self.seal();
+        for piece in self.pieces.drain(..self.old.min(self.pieces.len())) {
+            self.waiting -= piece.len();
+        }
+        self.old = self.pieces.len();
     }
 
     pub(super) fn next(&mut self) -> Option<Bytes> {

@@ -22,9 +22,22 @@ impl Client {
         Self::with(any_loaded, accounts, Limits::default())
     }
 
+    /// With the plain forms in place of the older system's.
+    pub fn plain() -> Self {
+        let scripts = Arc::new(Scripts::new(Sum::parse(SUM.as_bytes()), false));
+        let options = Options {
+            limits: Limits::default(),
+            accounts: false,
+            scripts,
+            plain_replies: true,
+            version: "7.2.0".into(),
+        };
+        Self { session: Session::new(Arc::new(options), 7) }
+    }
+
     pub fn with(any_loaded: bool, accounts: bool, limits: Limits) -> Self {
         let scripts = Arc::new(Scripts::new(Sum::parse(SUM.as_bytes()), any_loaded));
-        let options = Options { limits, accounts, scripts, version: "7.2.0".into() };
+        let options = Options { limits, accounts, scripts, plain_replies: false, version: "7.2.0".into() };
         Self { session: Session::new(Arc::new(options), 7) }
     }
 

@@ -136,6 +136,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         plan,
         limits,
         connect_timeout: section.duration("connect-timeout", defaults.connect_timeout),
+        hlr_outage: section.duration("hlr-outage", defaults.hlr_outage),
         keep_alive: section.duration("keep-alive", defaults.keep_alive),
         ..defaults
     };

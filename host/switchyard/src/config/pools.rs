@@ -98,6 +98,7 @@ pub(super) fn door(section: &Section<'_>) -> Door {
     let options = DoorOptions {
         scripts,
         any_script,
+        plain_replies: section.flag("plain-replies", false),
         announce: announce(section),
         accounts,
         connections,
@@ -242,6 +243,7 @@ mod tests {
             r#"[redis]
 listen = ["0.0.0.0:6379", "[::1]:0"]
 scripts = ["0123456789abcdef0123456789ABCDEF01234567"]
+plain-replies = true
 announce = "[fd00::5]:6380"
 connections = 7
 connections-per-address = 3
@@ -270,6 +272,7 @@ name = "other"
         assert_eq!(announced, Some(("fd00::5", 6380)));
         assert_eq!((door.options.connections, door.options.connections_per_address), (7, 3));
         assert_eq!((door.options.scripts.len(), door.options.any_script), (1, false));
+        assert!(door.options.plain_replies);
         assert_eq!(door.options.login_timeout, Duration::from_secs(5));
         let account = &door.options.accounts[0];
         let rights = account.rights;
@@ -288,7 +291,7 @@ name = "other"
     fn without_a_word_nobody_is_listened_to() {
         assert!(parse("").unwrap().redis.is_none());
         let door = parse("[redis]\nlisten = [\"127.0.0.1:0\"]\nscripts = \"any\"\n").unwrap().redis.unwrap();
-        assert!(door.options.any_script && door.options.accounts.is_empty());
+        assert!(door.options.any_script && door.options.accounts.is_empty() && !door.options.plain_replies);
     }
 
     #[test]

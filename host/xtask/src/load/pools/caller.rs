@@ -248,7 +248,12 @@ impl Caller {
 fn hung_up(rest: &mut &[u8], seen: &mut Seen) -> bool {
     let mut input = *rest;
     let Some(line) = wire::line(&mut input) else { return false };
-    if line != b":1" {
+    if line == b"$1" {
+        let Some(text) = wire::line(&mut input) else { return false };
+        if text != b"1" {
+            seen.complain(text);
+        }
+    } else {
         seen.complain(line);
     }
     *rest = input;

@@ -150,7 +150,7 @@ impl Callers {
 fn answered(client: &mut Client, count: usize) -> Result<()> {
     for _ in 0..count {
         let answer = client.answer()?;
-        ensure!(answer == Answer::Integer(1), "filling the pool: {answer:?}");
+        ensure!(answer == Answer::Text("1".to_owned()), "filling the pool: {answer:?}");
     }
     Ok(())
 }

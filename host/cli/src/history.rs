@@ -1,0 +1,124 @@
+//! `switchyard history`: messages that have ended.
+
+use crate::output::{Failure, Output, Streams};
+use crate::pages::{List, pages};
+use crate::table::{table, word};
+use crate::way::{Way, exits};
+use clap::Args;
+use client::Appliance;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+const AFTER: &str = concat!(
+    exits!(),
+    "
+Examples:
+  switchyard history --account shop --state failed --from 2026-11-20T00:00:00Z
+  switchyard history --number 8613012345678 --limit 1000 --json | jq .messages[].id"
+);
+
+/// Arguments of `history`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct HistoryCommand {
+    /// Only with this number as sender or addressee.
+    #[arg(long)]
+    number: Option<String>,
+    /// Only of this account.
+    #[arg(long)]
+    account: Option<String>,
+    /// Only those that this peer got.
+    #[arg(long)]
+    peer: Option<String>,
+    /// Only those that ended like this: delivered, failed, expired ...
+    #[arg(long)]
+    state: Option<String>,
+    /// Only from accounts to the network (mt), or the other way (mo).
+    #[arg(long)]
+    direction: Option<String>,
+    /// Only those accepted at this time or later: 2026-11-20T00:00:00Z.
+    #[arg(long)]
+    from: Option<String>,
+    /// Only those accepted before this time.
+    #[arg(long)]
+    until: Option<String>,
+    /// Go on where a list has ended.
+    #[arg(long)]
+    cursor: Option<String>,
+    /// How many messages at most.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+    #[command(flatten)]
+    way: Way,
+}
+
+impl HistoryCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { number, account, peer, state, direction, from, until, cursor, limit, way } = self;
+        let query = [
+            ("number", number),
+            ("account", account),
+            ("peer", peer),
+            ("state", state),
+            ("direction", direction),
+            ("from", from),
+            ("until", until),
+            ("cursor", cursor),
+        ];
+        let query: Vec<_> =
+            query.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect();
+        way.ask(streams, |appliance, output| show(appliance, output, &query, limit))
+    }
+}
+
+fn show(
+    appliance: &Appliance,
+    output: &Output,
+    query: &[(&str, String)],
+    limit: usize,
+) -> Result<(), Failure> {
+    let list = List { path: "/v1/history", items: "messages", next: "cursor" };
+    let (messages, next) = pages(appliance, list, query, limit)?;
+    if output.json {
+        return output.document(&json!({ "messages": messages, "next": next }));
+    }
+    if messages.is_empty() {
+        output.remark("no message fits");
+        return Ok(());
+    }
+    let rows: Vec<_> = messages.iter().map(row).collect();
+    let head = ["ID", "ACCEPTED", "ENDED", "STATE", "ERROR", "ACCOUNT", "PEER", "FROM", "TO"];
+    output.write(&table(&head, &rows))?;
+    if !next.is_null() {
+        output.remark(&format!("there are more; go on with --cursor {}", word(&next)));
+    }
+    Ok(())
+}
+
+fn row(message: &Value) -> Vec<String> {
+    let names =
+        ["id", "accepted_at", "ended_at", "state", "error", "account", "peer", "source", "destination"];
+    names.iter().map(|name| word(&message[*name])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stub::{Stub, run};
+    use serde_json::json;
+
+    #[test]
+    fn ended_messages_are_listed_page_by_page() {
+        let page = json!({
+            "messages": [{ "id": "7", "accepted_at": "2026-11-21T16:03:00Z", "ended_at": "2026-11-21T16:03:02Z",
+                "state": "failed", "error": 11, "account": "shop", "peer": "north", "source": "10655",
+                "destination": "8613" }],
+            "next": "c7",
+        });
+        let stub = Stub::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);
+        let done = run(&stub.start(), &["history", "--account", "shop", "--state", "failed", "--limit", "1"]);
+        let line =
+            "7   2026-11-21T16:03:00Z  2026-11-21T16:03:02Z  failed  11     shop     north  10655  8613\n";
+        assert!(done.code == 0 && done.out.ends_with(line), "{}{}", done.out, done.error);
+        assert!(done.error.contains("--cursor c7"), "{}", done.error);
+    }
+}

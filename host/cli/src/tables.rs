@@ -1,0 +1,167 @@
+//! `switchyard table`: rows that plugins look up.
+
+use crate::output::{Failure, Output, Streams};
+use crate::table::{count, list, octets, table, word};
+use crate::way::{Way, exits};
+use clap::{Args, Subcommand, ValueEnum};
+use client::segment;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER: &str = concat!(
+    exits!(),
+    "
+Examples:
+  switchyard table put hlr --kind exact subscribers.csv
+  switchyard table look-up hlr 8613012345678
+  switchyard table list --json | jq .[].rows"
+);
+
+/// Arguments of `table`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct TableCommand {
+    #[command(subcommand)]
+    task: Task,
+    #[command(flatten)]
+    way: Way,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// A key is found if it is exactly the one asked for.
+    Exact,
+    /// The longest key that a number begins with is found.
+    Prefix,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// List the tables.
+    List,
+    /// Show what a table says of a key.
+    LookUp {
+        /// The table.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// Fill a table from a CSV file, a key and a value on each line; what was in it before is replaced.
+    Put {
+        /// The table.
+        name: String,
+        /// The file.
+        file: PathBuf,
+        /// How it is searched.
+        #[arg(long)]
+        kind: Kind,
+    },
+    /// Remove a table.
+    Delete {
+        /// The table.
+        name: String,
+    },
+}
+
+impl TableCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { task, way } = self;
+        way.ask(streams, |appliance, output| match task {
+            Task::List => show(output, &appliance.get("/v1/tables")?),
+            Task::LookUp { name, key } => {
+                let path = format!("/v1/tables/{}?key={}", segment(&name), segment(&key));
+                found(output, &appliance.get(&path)?)
+            }
+            Task::Put { name, file, kind } => {
+                let rows = std::fs::read(&file).map_err(Failure::file(&file))?;
+                let kind = match kind {
+                    Kind::Exact => "exact",
+                    Kind::Prefix => "prefix",
+                };
+                let path = format!("/v1/tables/{}?kind={kind}", segment(&name));
+                let filled = appliance.send("PUT", &path, &[("content-type", "text/csv")], &rows)?;
+                if output.json {
+                    return output.document(&filled);
+                }
+                output.line(&format!("{name}: {} rows", count(&filled["rows"])))
+            }
+            Task::Delete { name } => {
+                let gone = appliance.delete(&format!("/v1/tables/{}", segment(&name)))?;
+                if output.json { output.document(&gone) } else { output.line(&format!("{name}: removed")) }
+            }
+        })
+    }
+}
+
+fn show(output: &Output, tables: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(tables);
+    }
+    let row = |table: &Value| {
+        let memory = table["octets"].as_u64().map_or_else(|| "-".to_owned(), octets);
+        vec![word(&table["name"]), word(&table["kind"]), count(&table["rows"]), memory]
+    };
+    let rows: Vec<_> = tables.as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        output.remark("there is no table");
+        return Ok(());
+    }
+    output.write(&table(&["TABLE", "KIND", "ROWS", "MEMORY"], &rows))
+}
+
+fn found(output: &Output, answer: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(answer);
+    }
+    let longest = &answer["longest"];
+    if answer["exact"].is_null() && longest.is_null() {
+        return Err(Failure::Refused("the table has no such key".to_owned()));
+    }
+    output.write(&list(&[
+        ("exactly", word(&answer["exact"])),
+        ("longest prefix", word(&longest["value"])),
+        ("its digits", word(&longest["length"])),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stub::{Stub, run};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_table_is_filled_searched_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rates.csv");
+        std::fs::write(&file, "41,5\n").unwrap();
+        let stub = Stub::default()
+            .with(
+                "PUT /v1/tables/rates?kind=prefix",
+                200,
+                &json!({ "kind": "prefix", "rows": 1_200, "octets": 9 }),
+            )
+            .with(
+                "GET /v1/tables",
+                200,
+                &json!([{ "name": "rates", "kind": "prefix", "rows": 1_200, "octets": 9 }]),
+            )
+            .with(
+                "GET /v1/tables/rates?key=4179",
+                200,
+                &json!({ "exact": null, "longest": { "length": 2, "value": "5" } }),
+            )
+            .with("GET /v1/tables/rates?key=7", 200, &json!({ "exact": null, "longest": null }))
+            .with("DELETE /v1/tables/rates", 204, &Value::Null);
+        let url = stub.start();
+        let put = run(&url, &["table", "put", "rates", "--kind", "prefix", file.to_str().unwrap()]);
+        assert_eq!((put.code, put.out.as_str(), put.error.as_str()), (0, "rates: 1,200 rows\n", ""));
+        assert_eq!(stub.asked()[0].body, "41,5\n");
+        let listed = run(&url, &["table", "list"]);
+        assert_eq!(listed.out, "TABLE  KIND    ROWS   MEMORY\nrates  prefix  1,200  9 octets\n");
+        let found = run(&url, &["table", "look-up", "rates", "4179"]);
+        assert_eq!(found.out, "exactly         -\nlongest prefix  5\nits digits      2\n");
+        assert_eq!(run(&url, &["table", "look-up", "rates", "7"]).code, 1);
+        assert_eq!(run(&url, &["table", "delete", "rates"]).out, "rates: removed\n");
+    }
+}
