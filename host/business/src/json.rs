@@ -3,6 +3,7 @@
 use crate::accounts::{Account, authenticate};
 use crate::door::{Fetch, Shared};
 use crate::problem::{Kind, Problem};
+use crate::unique::Unique;
 use crate::{openapi, xmlrpc};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
@@ -27,8 +28,10 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/messages", post(submit))
         .route("/v1/messages/states", post(states))
         .route("/v1/messages/{id}", get(state))
-        .route("/v1/inbox", get(fetch))
+        // What is fetched is leased to the caller, who would see nothing of it.
+        .route("/v1/inbox", get(fetch).head(no_head))
         .route("/v1/inbox/acknowledge", post(acknowledge))
+        .route_layer(middleware::from_fn(uncompressed))
         // Before the body is read: a stranger's costs nothing.
         .route_layer(middleware::from_fn_with_state(shared.clone(), identify))
         .route("/v1/openapi.json", get(|| async { Json(openapi::document()) }))
@@ -56,6 +59,33 @@ async fn identify(
     Ok(next.run(request).await)
 }
 
+/// Refuses a body that comes compressed: as it stands it would be read as something else.
+async fn uncompressed(request: Request, next: Next) -> Result<Response, Problem> {
+    let encodings = request.headers().get_all(header::CONTENT_ENCODING);
+    if encodings.iter().any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let detail = "Content-Encoding: a body is taken as it is, without any encoding";
+        return Err(Problem::new(Kind::Encoded, detail));
+    }
+    Ok(next.run(request).await)
+}
+
+async fn no_head() -> Response {
+    let problem =
+        Problem::new(Kind::Method, "HEAD: the inbox is fetched with GET, which leases what it gives");
+    ([(header::ALLOW, "GET")], problem).into_response()
+}
+
+/// The key of a submission, printable ASCII; `None` where there is none.
+fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let malformed = |detail: &str| Problem::new(Kind::Malformed, format!("Idempotency-Key: {detail}"));
+    let mut keys = headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    if keys.next().is_some() {
+        return Err(malformed("is there twice; a submission has one key"));
+    }
+    key.to_str().map(|key| Some(key.to_owned())).map_err(|_| malformed("must be printable ASCII"))
+}
+
 /// The body, if it is not longer than is taken.
 fn sized(
     shared: &Shared,
@@ -74,7 +104,8 @@ fn sized(
 
 fn json_of(body: &Bytes) -> Result<Value, Problem> {
     serde_json::from_slice(body)
-        .map_err(|error| Problem::new(Kind::Malformed, format!("this is no JSON: {error}")))
+        .map(|Unique(value)| value)
+        .map_err(|error| Problem::new(Kind::Malformed, format!("this cannot be read as JSON: {error}")))
 }
 
 /// Counts a call by what came of it.
@@ -108,11 +139,9 @@ async fn submit(
     headers: HeaderMap,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Response, Problem> {
-    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
+    let key = key_of(&headers);
     let result = async {
-        let key = key
-            .transpose()
-            .map_err(|_| Problem::new(Kind::Malformed, "Idempotency-Key: must be printable ASCII"))?;
+        let key = key?;
         let items = match json_of(&sized(&shared, body)?)? {
             Value::Object(mut map) if map.contains_key("messages") => {
                 match (map.remove("messages"), map.len()) {

@@ -21,6 +21,7 @@ mod push;
 mod request;
 mod state;
 mod submission;
+mod unique;
 mod xmlrpc;
 
 pub use door::Business;

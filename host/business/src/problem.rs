@@ -52,6 +52,10 @@ pub(crate) enum Kind {
     Internal = 10,
     /// The request is larger than is taken.
     TooLarge = 11,
+    /// The body comes compressed.
+    Encoded = 12,
+    /// There is such a path, but not for this method.
+    Method = 13,
 }
 
 impl Kind {
@@ -66,6 +70,8 @@ impl Kind {
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
         }
     }
 
@@ -85,6 +91,8 @@ impl Kind {
             Self::WrongState => "wrong-state",
             Self::Internal => "internal",
             Self::TooLarge => "too-large",
+            Self::Encoded => "encoding-not-taken",
+            Self::Method => "method-not-allowed",
         }
     }
 }

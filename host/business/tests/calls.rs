@@ -259,6 +259,54 @@ async fn a_call_is_refused_whole_with_every_reason() {
 }
 
 #[tokio::test]
+async fn what_can_be_read_in_two_ways_is_refused() {
+    let house = house(|_| {}).await;
+    let good = json!({ "to": "8613012345678", "text": "hi" }).to_string();
+    let with =
+        |headers: &'static [(&'static str, &'static str)], method: &'static str, path: &str, body: String| {
+            let url = format!("http://{}{path}", house.address);
+            let login = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode("shop:secret"));
+            let mut request =
+                ureq::http::Request::builder().method(method).uri(url).header("Authorization", login);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(body).unwrap();
+            async move {
+                let asked = tokio::task::spawn_blocking(move || {
+                    let agent: ureq::Agent = ureq::Agent::config_builder()
+                        .http_status_as_error(false)
+                        .timeout_global(Some(PATIENCE))
+                        .build()
+                        .into();
+                    agent.run(request).unwrap().status().as_u16()
+                });
+                asked.await.unwrap()
+            }
+        };
+    let twice: &[_] = &[("Idempotency-Key", "a"), ("Idempotency-Key", "b")];
+    assert_eq!(with(twice, "POST", "/v1/messages", good.clone()).await, 400);
+    assert_eq!(with(&[("Content-Encoding", "gzip")], "POST", "/v1/messages", good.clone()).await, 415);
+    assert_eq!(with(&[("Content-Encoding", "gzip")], "POST", "/xmlrpc", good.clone()).await, 415);
+    let doubled = r#"{"to": "8613012345678", "to": "8613112345678", "text": "hi"}"#.to_owned();
+    assert_eq!(with(&[], "POST", "/v1/messages", doubled).await, 400);
+    assert_eq!(house.core.engine.lock().totals().accepted, 0);
+    assert_eq!(with(&[("Content-Encoding", "identity")], "POST", "/v1/messages", good).await, 202);
+}
+
+/// Who asks with HEAD sees nothing of what it would lease.
+#[tokio::test]
+async fn a_head_request_takes_no_lease() {
+    let mut house = house(|_| {}).await;
+    let (_, accepted) = house.submit(json!({ "to": "8613012345678", "text": "hi" })).await;
+    house.sent().await;
+    house.report(id_of(&accepted["messages"][0]), ReceiptState::Delivered);
+    assert_eq!(house.ask("HEAD", "/v1/inbox?max=10&wait=5", None, "").await.0, 405);
+    let (status, batch) = house.ask("GET", "/v1/inbox?max=10&wait=5", None, "").await;
+    assert_eq!((status, batch["items"].as_array().map(Vec::len)), (200, Some(1)), "{batch}");
+}
+
+#[tokio::test]
 async fn rate_and_size_are_limited() {
     let house = house(|account| (account.rate, account.burst) = (Some(0.001), 2)).await;
     let body = json!({ "to": ["8613012345678", "8613112345678"], "text": "x" });

@@ -70,14 +70,18 @@ pub fn encode(words: &str, coding: Coding) -> Result<(Bytes, u8), String> {
     }
 }
 
-/// How many short messages these octets take, at most, whatever link they go over.
+/// How many short messages these octets are sent in.
 #[must_use]
 pub fn parts(octets: &Bytes, data_coding: u8, udhi: bool) -> usize {
     if udhi {
         return 1;
     }
     let single = concat::room_in_single(data_coding).min(if data_coding < 2 { 160 } else { 140 });
-    if octets.len() <= single { 1 } else { octets.len().div_ceil(concat::room_in_part(data_coding).min(134)) }
+    if octets.len() <= single {
+        1
+    } else {
+        concat::cut(data_coding, octets, concat::room_in_part(data_coding)).len()
+    }
 }
 
 /// A text for people, and the name of its coding.
@@ -121,7 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_counted_for_the_narrowest_link() {
+    fn parts_are_counted_as_they_are_sent() {
+        assert_eq!(parts(&Bytes::from(vec![b'x'; 1_530]), 0, false), 10);
+        assert_eq!(parts(&Bytes::from(vec![b'x'; 1_531]), 0, false), 11);
+        // An escape and the character after it stay together: 153 octets, of which the last is an escape.
+        let escaped = [vec![b'x'; 152], vec![0x1B, 0x65], vec![b'x'; 152]].concat();
+        assert_eq!((escaped.len(), parts(&Bytes::from(escaped), 0, false)), (306, 3));
         assert_eq!(parts(&Bytes::from(vec![0; 160]), 0, false), 1);
         assert_eq!(parts(&Bytes::from(vec![0; 161]), 0, false), 2);
         assert_eq!(parts(&Bytes::from(vec![0; 140]), 8, false), 1);
