@@ -53,14 +53,19 @@ fn is_common(c: char) -> bool {
 /// Which characters the coding lacks, in words that follow the name of the text.
 pub fn encode(words: &str, coding: Coding) -> Result<(Bytes, u8), String> {
     let ascii = || sgip_text::encode_as(words, Sgip::ASCII);
+    let gsm = || smpp::text::encode_gsm(words).map(Bytes::from);
     match coding {
         Coding::Auto if words.chars().all(is_common) => Ok((Bytes::copy_from_slice(words.as_bytes()), 0)),
-        Coding::Auto => Ok(ascii().map_or_else(|| (sgip_text::utf16(words), 8), |octets| (octets, 1))),
+        // ASCII has a data coding of its own, so a peer cannot take it for anything else.
+        Coding::Auto => Ok(ascii()
+            .map(|octets| (octets, 1))
+            .or_else(|| gsm().map(|octets| (octets, 0)))
+            .unwrap_or_else(|| (sgip_text::utf16(words), 8))),
         Coding::Ascii => {
             ascii().map(|octets| (octets, 1)).ok_or_else(|| "has characters that ASCII cannot say".to_owned())
         }
-        Coding::Gsm => smpp::text::encode_gsm(words)
-            .map(|octets| (octets.into(), 0))
+        Coding::Gsm => gsm()
+            .map(|octets| (octets, 0))
             .ok_or_else(|| "has characters that the GSM alphabet cannot say".to_owned()),
         Coding::Ucs2 => Ok((sgip_text::utf16(words), 8)),
         Coding::Gbk => sgip_text::encode_as(words, Sgip::GBK)
@@ -114,6 +119,14 @@ mod tests {
         assert_eq!(encode("Hello", Coding::Auto), Ok((Bytes::from_static(b"Hello"), 0)));
         assert_eq!(encode("a@b", Coding::Auto), Ok((Bytes::from_static(b"a@b"), 1)));
         assert_eq!(encode("a@b", Coding::Gsm), Ok((Bytes::from_static(&[b'a', 0, b'b']), 0)));
+        // A character of the default alphabet is one octet, one of its extension table two (3GPP TS 23.038 §6.2.1).
+        let (octets, data_coding) = encode("Señora, è 5 €, £ 4", Coding::Auto).unwrap();
+        assert_eq!((octets.len(), data_coding, parts(&octets, data_coding, false)), (19, 0, 1));
+        let euros = |count| {
+            encode(&"€".repeat(count), Coding::Auto).map(|(octets, coding)| parts(&octets, coding, false))
+        };
+        assert_eq!((euros(80), euros(81)), (Ok(1), Ok(2)));
+        assert_eq!(encode("ž", Coding::Auto).map(|(_, data_coding)| data_coding), Ok(8));
         assert_eq!(encode("你", Coding::Auto), Ok((Bytes::from_static(&[0x4f, 0x60]), 8)));
         assert_eq!(encode("你", Coding::Gbk), Ok((Bytes::from_static(&[0xc4, 0xe3]), 15)));
         assert!(encode("你", Coding::Ascii).is_err() && encode("😀", Coding::Gbk).is_err());
