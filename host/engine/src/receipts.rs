@@ -6,6 +6,7 @@ use crate::senders::Found;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
 use crate::{Answer, Command, Event, Output, Part, ReplyTo};
+use bytes::Bytes;
 use model::{
     DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, Now, PeerId, Priority, Receipt,
     ReceiptRequest, ReceiptState, ReceiptText, Refusal, Routed, StepKind, Text, Verdict,
@@ -358,7 +359,7 @@ impl Engine {
             replace_if_present: false,
             // The beginning of the text belongs into the receipt's text form.
             text: Text {
-                octets: message.text.octets.slice(..message.text.octets.len().min(20)),
+                octets: beginning(&message.text),
                 data_coding: message.text.data_coding,
                 udhi: message.text.udhi,
                 payload: false,
@@ -395,4 +396,10 @@ fn private(tlvs: &bytes::Bytes) -> bytes::Bytes {
         at = end;
     }
     kept.into()
+}
+
+/// What a receipt shows of a text: twenty characters, of two octets each at most, behind a header if there is one.
+fn beginning(text: &Text) -> Bytes {
+    let header = text.octets.first().filter(|_| text.udhi).map_or(0, |length| usize::from(*length) + 1);
+    text.octets.slice(..text.octets.len().min(header + 40))
 }

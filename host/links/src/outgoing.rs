@@ -103,7 +103,7 @@ impl Style {
         };
         if let Kind::Receipt(told) = &message.kind {
             let id = if self.tlvs { told.of.to_string() } else { told.of.short() };
-            receipt::write(&mut sm, told, &id, &message.text.octets, self.tlvs);
+            receipt::write(&mut sm, told, &id, &doors::text::show(&message.text).0, self.tlvs);
             return Ok(Composed::One(sm));
         }
         if self.submits {

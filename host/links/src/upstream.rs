@@ -30,15 +30,20 @@ impl Upstream {
             Request::DeliverSm(sm) if is_receipt(sm.esm_class) => {
                 let text = sm.text();
                 let (from, to) = (&sm.source.value, &sm.destination.value);
-                let told = receipt::read(sm.esm_class, from, to, &text, &sm.tlvs, self.options.message_id);
+                let told = {
+                    let form = self.options.message_id;
+                    receipt::read(sm.esm_class, sm.data_coding, from, to, &text, &sm.tlvs, form)
+                };
                 self.receipt(scope, told, pack(Asked::DeliverSm, 0, sequence));
                 Ok(())
             }
             Request::DataSm(data) if is_receipt(data.esm_class) => {
                 let text = data.tlvs.get(tag::MESSAGE_PAYLOAD).unwrap_or_default();
                 let (from, to) = (&data.source.value, &data.destination.value);
-                let told =
-                    receipt::read(data.esm_class, from, to, &text, &data.tlvs, self.options.message_id);
+                let told = {
+                    let form = self.options.message_id;
+                    receipt::read(data.esm_class, data.data_coding, from, to, &text, &data.tlvs, form)
+                };
                 self.receipt(scope, told, pack(Asked::DataSm, 0, sequence));
                 Ok(())
             }

@@ -40,13 +40,13 @@ pub enum PoolRequest {
     Idle {
         /// How many to leave out.
         skip: usize,
-        /// The most numbers of the part.
+        /// The most numbers of the part. No more than [`PoolRequest::MOST_LOOKED_AT`] are looked at, whatever it says.
         most: usize,
     },
 }
 
 impl PoolRequest {
-    /// The most numbers that are looked at for one [`PoolRequest::Numbers`].
+    /// The most numbers that are looked at for one [`PoolRequest::Numbers`] or [`PoolRequest::Idle`].
     pub const MOST_LOOKED_AT: u32 = 20_000;
 }
 

@@ -16,6 +16,10 @@ use std::time::Duration;
 /// Numbers of one part of a long answer.
 const PART: u32 = PoolRequest::MOST_LOOKED_AT;
 
+/// Octets that may wait for a client to take them before another request of its is looked at: who asks for lists and does not
+/// read them costs so much, and one list.
+const UNREAD: usize = 1 << 20;
+
 /// A client wants to be somebody. To be answered by [`Dialogue::judged`].
 #[derive(Debug)]
 pub(crate) struct Login {
@@ -40,9 +44,50 @@ enum Asked {
     Read(Ticket, Read),
     /// A part of the states; those that came before.
     States(Ticket, PoolName, Vec<(PoolNumber, NumberState)>),
+    /// A part of an `LRANGE`.
+    Idle(Ticket, PoolName, Listing),
     Pools(Ticket),
     KeysInSlot(Ticket, u16),
     Info(Ticket, Vec<String>),
+}
+
+/// An `LRANGE` under way.
+#[derive(Debug)]
+struct Listing {
+    /// As the client said; a negative one counts from the last.
+    start: i64,
+    stop: i64,
+    /// The places that are listed, once it is known how many there are.
+    places: Option<std::ops::Range<usize>>,
+    numbers: Vec<PoolNumber>,
+}
+
+impl Listing {
+    /// How many numbers are asked for first: none where `start` counts from the last, and it is not known which that is.
+    fn first(&self) -> (usize, usize) {
+        let Ok(start) = usize::try_from(self.start) else { return (0, 0) };
+        let most = usize::try_from(self.stop).map_or(usize::MAX, |stop| stop.saturating_add(1));
+        (start, most.saturating_sub(start))
+    }
+
+    /// Takes a part; gives which numbers are still to be asked for.
+    fn take(&mut self, part: Vec<PoolNumber>, total: usize) -> Option<(usize, usize)> {
+        let place = |at: i64| match usize::try_from(at) {
+            Ok(at) => Some(at),
+            Err(_) => total.checked_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX)),
+        };
+        let known = self.places.is_some() || self.start >= 0;
+        let (start, stop) = (self.start, self.stop);
+        let places = self.places.get_or_insert_with(|| {
+            let end = place(stop).map_or(0, |stop| stop.saturating_add(1)).min(total);
+            place(start).unwrap_or(0)..end
+        });
+        let ended = known && part.is_empty();
+        self.numbers.extend(part);
+        self.numbers.truncate(places.len());
+        let next = places.start.saturating_add(self.numbers.len());
+        (!ended && next < places.end).then(|| (next, places.end - next))
+    }
 }
 
 /// Operations on one pool that came one right after the other.
@@ -91,6 +136,7 @@ impl Dialogue {
         let mut login = None;
         while !self.held
             && login.is_none()
+            && self.session.output().len() < UNREAD
             && let Some(event) = self.session.poll_event()
         {
             match event {
@@ -166,6 +212,17 @@ impl Dialogue {
                     None => return,
                 }
             }
+            (Asked::Idle(ticket, pool, mut listing), Answer::Pool(PoolAnswer::Idle { numbers, total })) => {
+                self.held = false;
+                if let Some(rest) = listing.take(numbers, total) {
+                    return self.next_idle(ticket, pool, listing, rest);
+                }
+                (ticket, Reply::Numbers(listing.numbers))
+            }
+            (Asked::Idle(ticket, ..), Answer::Pool(PoolAnswer::NoPool)) => {
+                self.held = false;
+                (ticket, Reply::Numbers(Vec::new()))
+            }
             (Asked::Operation(ticket) | Asked::Create(ticket), Answer::Pool(PoolAnswer::TooMany)) => {
                 (ticket, Reply::error("FAIL the appliance has as many pools as it takes: remove some first"))
             }
@@ -199,7 +256,7 @@ impl Dialogue {
                 (ticket, reply)
             }
             (asked, _) => {
-                self.held &= !matches!(asked, Asked::Change(..) | Asked::States(..));
+                self.held &= !matches!(asked, Asked::Change(..) | Asked::States(..) | Asked::Idle(..));
                 (asked.ticket(), unexpected())
             }
         };
@@ -248,11 +305,15 @@ impl Dialogue {
                 self.ask(pool, PoolRequest::Remove { with_numbers }, Asked::Remove(ticket));
             }
             Request::Read { pool, read: Read::States } => self.next_states(ticket, pool, Vec::new(), 0),
+            Request::Read { pool, read: Read::Idle { start, stop } } => {
+                let listing = Listing { start, stop, places: None, numbers: Vec::new() };
+                let first = listing.first();
+                self.next_idle(ticket, pool, listing, first);
+            }
             Request::Read { pool, read } => {
                 let request = match &read {
                     Read::State(number) | Read::Show(Some(number)) => PoolRequest::Number(*number),
-                    Read::Idle { start, stop } => idle(*start, *stop),
-                    Read::IdleCount => PoolRequest::Idle { skip: 0, most: 0 },
+                    Read::IdleCount | Read::Idle { .. } => PoolRequest::Idle { skip: 0, most: 0 },
                     Read::Count | Read::Show(None) | Read::States => PoolRequest::Show,
                 };
                 self.ask(pool, request, Asked::Read(ticket, read));
@@ -378,6 +439,13 @@ impl Dialogue {
         Some(Reply::States(states))
     }
 
+    /// Asks for the next part of an `LRANGE`: so many numbers from a place on, and no more than one part.
+    fn next_idle(&mut self, ticket: Ticket, pool: PoolName, listing: Listing, (skip, most): (usize, usize)) {
+        let request = PoolRequest::Idle { skip, most: most.min(PART as usize) };
+        self.ask(pool.clone(), request, Asked::Idle(ticket, pool, listing));
+        self.held = true;
+    }
+
     fn next_states(
         &mut self,
         ticket: Ticket,
@@ -402,6 +470,7 @@ impl Asked {
             | Self::Remove(ticket)
             | Self::Read(ticket, _)
             | Self::States(ticket, ..)
+            | Self::Idle(ticket, ..)
             | Self::Pools(ticket)
             | Self::KeysInSlot(ticket, _)
             | Self::Info(ticket, _) => *ticket,
@@ -412,31 +481,6 @@ impl Asked {
 /// The engine answers each question in one way; this is none of them.
 fn unexpected() -> Reply {
     Reply::error("ERR internal error: an answer to something else")
-}
-
-/// What `LRANGE` wants at most: ends that are counted from the last are cut off when it is known which that is.
-fn idle(start: i64, stop: i64) -> PoolRequest {
-    let skip = usize::try_from(start).unwrap_or(0);
-    let most = match (usize::try_from(start), usize::try_from(stop)) {
-        (Ok(start), Ok(stop)) => stop.saturating_add(1).saturating_sub(start),
-        (Err(_), Ok(stop)) => stop.saturating_add(1),
-        (_, Err(_)) => usize::MAX,
-    };
-    PoolRequest::Idle { skip, most }
-}
-
-/// Cuts what [`idle`] had to ask for too much.
-fn between(start: i64, stop: i64, mut numbers: Vec<PoolNumber>, total: usize) -> Vec<PoolNumber> {
-    let place = |at: i64| match usize::try_from(at) {
-        Ok(at) => Some(at),
-        Err(_) => total.checked_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX)),
-    };
-    let skipped = usize::try_from(start).unwrap_or(0);
-    let first = place(start).unwrap_or(0);
-    let end = place(stop).map_or(0, |stop| stop.saturating_add(1));
-    numbers.truncate(end.saturating_sub(skipped));
-    numbers.drain(..first.saturating_sub(skipped).min(numbers.len()));
-    numbers
 }
 
 fn told(read: &Read, answer: PoolAnswer) -> Reply {
@@ -451,12 +495,8 @@ fn told(read: &Read, answer: PoolAnswer) -> Reply {
         (Read::Show(None), PoolAnswer::Pool(pool)) => show::pool(&pool),
         (Read::Count, PoolAnswer::Pool(pool)) => count(pool.counts.total()),
         (Read::IdleCount, PoolAnswer::Idle { total, .. }) => count(total),
-        (Read::Idle { start, stop }, PoolAnswer::Idle { numbers, total }) => {
-            Reply::Numbers(between(*start, *stop, numbers, total))
-        }
         (Read::State(_) | Read::Show(_), PoolAnswer::NoPool) => Reply::Null,
         (Read::Count | Read::IdleCount, PoolAnswer::NoPool) => Reply::Integer(0),
-        (Read::Idle { .. }, PoolAnswer::NoPool) => Reply::Numbers(Vec::new()),
         _ => unexpected(),
     }
 }

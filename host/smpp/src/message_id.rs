@@ -18,11 +18,16 @@ pub enum MessageIdForm {
     FoldCase,
 }
 
+/// The longest id that is kept, in octets: four times what SMPP allows (65 with its end, 34 §5.2.23), since some have longer ones.
+const LONGEST: usize = 255;
+
 impl MessageIdForm {
-    /// An id as it stood in an answer, in the form in which it is kept.
+    /// An id as it stood in an answer, in the form in which it is kept. One that is too long is kept as none: the message
+    /// was taken all the same.
     #[must_use]
     pub fn of_answer(self, raw: &[u8]) -> PeerMessageId {
         match self {
+            _ if raw.len() > LONGEST => PeerMessageId::default(),
             Self::HexToDecimal => reradix(raw, 16),
             Self::DecimalToHex => reradix(raw, 10),
             Self::AsIs | Self::StripZeros | Self::FoldCase => self.plain(raw),
@@ -33,6 +38,7 @@ impl MessageIdForm {
     #[must_use]
     pub fn of_receipt(self, raw: &[u8]) -> PeerMessageId {
         match self {
+            _ if raw.len() > LONGEST => PeerMessageId::default(),
             Self::HexToDecimal => reradix(raw, 10),
             Self::DecimalToHex => reradix(raw, 16),
             Self::AsIs | Self::StripZeros | Self::FoldCase => self.plain(raw),
@@ -77,6 +83,9 @@ mod tests {
         assert_eq!(form.of_answer(b"000"), form.of_receipt(b"0"));
         let form = MessageIdForm::FoldCase;
         assert_eq!(form.of_answer(b"Ab-cD"), form.of_receipt(b"AB-CD"));
+        let long = [b'7'; 60_000];
+        assert_eq!(form.of_answer(&long), PeerMessageId::default());
+        assert_eq!(form.of_receipt(&long), PeerMessageId::default());
         assert_ne!(MessageIdForm::AsIs.of_answer(b"01"), MessageIdForm::AsIs.of_receipt(b"1"));
         assert_eq!(MessageIdForm::HexToDecimal.of_answer(b"not hex"), PeerMessageId::new(b"not hex"));
     }

@@ -1,6 +1,7 @@
 //! Delivery receipts: the text form of 34 appendix B, in all the shapes of the field, and the TLVs.
 
 use crate::message_id::MessageIdForm;
+use crate::text::{Alphabet, alphabet, decode_ucs2};
 use crate::time;
 use crate::{Sm, Tlvs, tag};
 use bytes::Bytes;
@@ -114,17 +115,22 @@ pub fn parse_text(text: &[u8]) -> Fields {
 }
 
 /// Reads a receipt out of a deliver_sm or data_sm: TLVs first, the text where they are silent. The second value says
-/// that both spoke and differed.
+/// that both spoke and differed. The text is read as it stands, or in UCS2 where `data_coding` says so and nothing of a
+/// receipt stands in the octets: some set the data coding of the message that the receipt is of.
 #[must_use]
 pub fn read(
     esm_class: u8,
+    data_coding: u8,
     source: &[u8],
     destination: &[u8],
     text: &[u8],
     tlvs: &Tlvs,
     form: MessageIdForm,
 ) -> (Receipt, bool) {
-    let fields = parse_text(text);
+    let mut fields = parse_text(text);
+    if fields.id.is_none() && fields.state.is_none() && alphabet(data_coding) == Alphabet::Ucs2 {
+        fields = parse_text(decode_ucs2(text).as_bytes());
+    }
     let told = tlvs.u8(tag::MESSAGE_STATE).and_then(ReceiptState::from_octet);
     let state = told.or(fields.state).unwrap_or(ReceiptState::Unknown);
     let differs = told.is_some() && fields.state.is_some() && told != fields.state;
@@ -168,13 +174,11 @@ fn word_of(state: ReceiptState) -> &'static str {
 }
 
 /// Writes a receipt of ours as the text, esm_class and TLVs of `sm`. `id` is the message's id as its submitter knows
-/// it; `text` the first octets of the message. No TLVs are written where the peer takes none.
-pub fn write(sm: &mut Sm, receipt: &ReceiptText, id: &str, text: &[u8], with_tlvs: bool) {
-    let shown: Vec<u8> = text
-        .iter()
-        .take(20)
-        .map(|octet| if octet.is_ascii_graphic() || *octet == b' ' { *octet } else { b'?' })
-        .collect();
+/// it; `text` the beginning of the message, for people. Of it 20 characters are shown, and `?` for what ASCII cannot say:
+/// whoever reads receipts takes data coding 0 for ASCII. No TLVs are written where the peer takes none.
+pub fn write(sm: &mut Sm, receipt: &ReceiptText, id: &str, text: &str, with_tlvs: bool) {
+    let shown: String =
+        text.chars().take(20).map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
     let (parts, delivered) = receipt.parts;
     let mut body = format!(
         "id:{id} sub:{:03} dlvrd:{:03} submit date:{} done date:{} stat:{} err:{:03} text:",
@@ -186,7 +190,7 @@ pub fn write(sm: &mut Sm, receipt: &ReceiptText, id: &str, text: &[u8], with_tlv
         receipt.error.min(999),
     )
     .into_bytes();
-    body.extend_from_slice(&shown);
+    body.extend_from_slice(shown.as_bytes());
     sm.esm_class = if receipt.intermediate { ESM_INTERMEDIATE } else { ESM_RECEIPT };
     sm.data_coding = 0;
     sm.short_message = Bytes::from(body);
@@ -243,7 +247,7 @@ mod tests {
             .with(tag::RECEIPTED_MESSAGE_ID, b"abc")
             .with(tag::NETWORK_ERROR_CODE, &[3, 0, 0, 1]);
         let (receipt, differs) =
-            read(4, b"86", b"10", b"id:7 stat:UNDELIV err:012", &tlvs, MessageIdForm::AsIs);
+            read(4, 0, b"86", b"10", b"id:7 stat:UNDELIV err:012", &tlvs, MessageIdForm::AsIs);
         assert!(differs);
         assert_eq!(receipt.state, ReceiptState::Delivered);
         assert_eq!(receipt.id, PeerMessageId::new(b"abc"));
@@ -251,10 +255,21 @@ mod tests {
     }
 
     #[test]
+    fn a_receipt_in_ucs2_is_understood() {
+        let said = "id:7 sub:001 dlvrd:001 stat:DELIVRD err:000 text:你";
+        let ucs2: Vec<u8> = said.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let (receipt, _) = read(4, 8, b"", b"", &ucs2, &Tlvs::default(), MessageIdForm::AsIs);
+        assert_eq!((receipt.id, receipt.state), (PeerMessageId::new(b"7"), ReceiptState::Delivered));
+        // ASCII under the data coding of the message that it is of.
+        let (receipt, _) = read(4, 8, b"", b"", b"id:7 stat:EXPIRED", &Tlvs::default(), MessageIdForm::AsIs);
+        assert_eq!((receipt.id, receipt.state), (PeerMessageId::new(b"7"), ReceiptState::Expired));
+    }
+
+    #[test]
     fn check_122_intermediate_is_not_final() {
         let tlvs = Tlvs::default().with(tag::MESSAGE_STATE, &[1]);
-        assert!(read(0x20, b"", b"", b"", &tlvs, MessageIdForm::AsIs).0.intermediate);
-        assert!(!read(0x04, b"", b"", b"id:1", &Tlvs::default(), MessageIdForm::AsIs).0.intermediate);
+        assert!(read(0x20, 0, b"", b"", b"", &tlvs, MessageIdForm::AsIs).0.intermediate);
+        assert!(!read(0x04, 0, b"", b"", b"id:1", &Tlvs::default(), MessageIdForm::AsIs).0.intermediate);
     }
 
     #[test]
@@ -272,7 +287,7 @@ mod tests {
             part: 0,
             peer_id: PeerMessageId::default(),
         };
-        write(&mut sm, &text, "1000000001", b"Hello \x01", true);
+        write(&mut sm, &text, "1000000001", "Hello \u{1}", true);
         assert_eq!(sm.esm_class, 4);
         let shown = String::from_utf8(sm.short_message.to_vec()).unwrap();
         assert!(shown.starts_with("id:1000000001 sub:001 dlvrd:000 submit date:"), "{shown}");
@@ -283,7 +298,7 @@ mod tests {
         assert_eq!(receipt.id, PeerMessageId::new(b"1000000001"));
         assert_eq!(receipt.network_error, Some([3, 0, 12]));
         assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().last(), Some(&0));
-        write(&mut sm, &text, "1000000001", b"", false);
+        write(&mut sm, &text, "1000000001", "", false);
         assert!(sm.tlvs.is_empty());
     }
 }

@@ -297,7 +297,8 @@ fn receipt(of: &Sm, id: &str, number: u64, state: ReceiptState) -> Sm {
         peer_id: PeerMessageId::default(),
     };
     let mut sm = Sm { source: of.destination.clone(), destination: of.source.clone(), ..Sm::default() };
-    smpp::receipt::write(&mut sm, &text, id, &of.text(), true);
+    let beginning = smpp::text::decode(of.data_coding, &of.text());
+    smpp::receipt::write(&mut sm, &text, id, &beginning, true);
     sm
 }
 

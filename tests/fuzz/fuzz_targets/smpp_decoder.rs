@@ -69,7 +69,7 @@ fuzz_target!(|octets: &[u8]| {
         assert_eq!(concat::cut(coding, &whole, room).concat(), rest);
     }
     for form in [MessageIdForm::AsIs, MessageIdForm::HexToDecimal, MessageIdForm::DecimalToHex] {
-        let _ = receipt::read(coding, rest, rest, rest, &tlvs, form);
+        let _ = receipt::read(coding, coding, rest, rest, rest, &tlvs, form);
     }
 });
 

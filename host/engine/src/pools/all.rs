@@ -188,9 +188,10 @@ impl Pools {
                 None => PoolAnswer::NoPool,
             },
             PoolRequest::Idle { skip, most } => match self.find(name) {
-                Some(kept) => {
-                    PoolAnswer::Idle { numbers: kept.pool.idle(skip, most), total: kept.pool.ready() }
-                }
+                Some(kept) => PoolAnswer::Idle {
+                    numbers: kept.pool.idle(skip, most.min(PoolRequest::MOST_LOOKED_AT as usize)),
+                    total: kept.pool.ready(),
+                },
                 None => PoolAnswer::NoPool,
             },
         }

@@ -152,3 +152,50 @@ fn a_pool_is_only_written_where_something_is_to_change() {
     };
     assert_eq!(*settings, wanted);
 }
+
+/// A pool of 50,000 is read in three parts, and nothing else of the connection meanwhile.
+#[test]
+fn a_long_list_is_read_in_parts_and_one_at_a_time() {
+    let mut dialogue = dialogue();
+    let events =
+        asked(&mut dialogue, &["LRANGE {p}:idle:up 0 -1", "LRANGE {p}:idle:up -3 -2", "POOL.CALL p"]);
+    let part = PART as usize;
+    assert!(
+        matches!(events.as_slice(), [(_, PoolRequest::Idle { skip: 0, most }, 0)] if *most == part),
+        "{events:?}"
+    );
+    let numbers =
+        |from: usize, count: usize| (from..from + count).map(|n| number(&(n + 1).to_string())).collect();
+    let answer =
+        |from, count| Answer::Pool(PoolAnswer::Idle { numbers: numbers(from, count), total: 50_000 });
+    for (token, from, next) in [(0, 0, part), (1, part, 10_000)] {
+        dialogue.answered(token, answer(from, part));
+        assert_eq!(told(&mut dialogue), "");
+        let events = asked(&mut dialogue, &[]);
+        let expected = PoolRequest::Idle { skip: from + part, most: next };
+        assert!(matches!(events.as_slice(), [(_, request, _)] if *request == expected), "{events:?}");
+    }
+    dialogue.answered(2, answer(2 * part, 10_000));
+    assert!(told(&mut dialogue).starts_with("*50000\r\n$1\r\n1\r\n"));
+    // Where the beginning is counted from the last, the first question is how many there are.
+    let events = asked(&mut dialogue, &[]);
+    assert!(matches!(events.as_slice(), [(_, PoolRequest::Idle { skip: 0, most: 0 }, 3)]), "{events:?}");
+    dialogue.answered(3, answer(0, 0));
+    let events = asked(&mut dialogue, &[]);
+    assert!(matches!(events.as_slice(), [(_, PoolRequest::Idle { skip: 49_997, most: 2 }, 4)]), "{events:?}");
+    dialogue.answered(4, answer(49_997, 2));
+    assert_eq!(told(&mut dialogue), "*2\r\n$5\r\n49998\r\n$5\r\n49999\r\n");
+    assert!(matches!(asked(&mut dialogue, &[]).as_slice(), [(_, PoolRequest::Do(_), 5)]));
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_not_read_lists_for() {
+    let mut dialogue = dialogue();
+    let list = "LRANGE {p}:idle:up 0 99999";
+    assert_eq!(asked(&mut dialogue, &[list, list, "POOL.CALL p"]).len(), 1);
+    let numbers = vec![number("123456789012345"); 100_000];
+    dialogue.answered(0, Answer::Pool(PoolAnswer::Idle { numbers, total: 100_000 }));
+    assert!(asked(&mut dialogue, &[]).is_empty(), "the answer before is not read");
+    assert!(told(&mut dialogue).len() > UNREAD);
+    assert!(matches!(asked(&mut dialogue, &[]).as_slice(), [(_, PoolRequest::Idle { skip: 0, .. }, 1)]));
+}

@@ -240,7 +240,8 @@ impl Session {
                 return;
             }
             SessionState::Binding { sequence } if header.sequence == sequence => {
-                if nack || BindMode::of(header.command.request()).is_some() {
+                let asked = self.client.as_ref().map(|client| client.bind.mode);
+                if nack || BindMode::of(header.command.request()) == asked {
                     self.bind_answered(now, header, body);
                 } else {
                     self.note("answer of another kind", header);

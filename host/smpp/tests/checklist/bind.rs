@@ -253,6 +253,17 @@ fn check_037_038_a_refusal_is_told_with_its_status() {
 }
 
 #[test]
+fn an_answer_to_another_kind_of_bind_is_none_to_ours() {
+    for command in [0x8000_0001, 0x8000_0002] {
+        let mut bench = binding();
+        bench.take(&raw(command, 0, 1, b"SMSC\0"));
+        assert_eq!(bench.session.bound_as(), None, "{command:#x}");
+        bench.take(&raw(0x8000_0009, 0, 1, b"SMSC\0"));
+        assert_eq!(bench.session.bound_as(), Some(BindMode::Transceiver));
+    }
+}
+
+#[test]
 fn check_039_040_a_bare_yes_is_a_yes() {
     for body in
         [&b""[..], b"SMSC\0", b"SMSC", b"a name of more than fifteen octets\0", b"SMSC\0\x02\x10\0\x09"]

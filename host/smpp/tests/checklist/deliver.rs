@@ -24,7 +24,7 @@ fn delivered(octets: &[u8]) -> Sm {
 
 fn read(sm: &Sm) -> (model::Receipt, bool) {
     let (from, to) = (&sm.source.value, &sm.destination.value);
-    receipt::read(sm.esm_class, from, to, &sm.text(), &sm.tlvs, MessageIdForm::AsIs)
+    receipt::read(sm.esm_class, sm.data_coding, from, to, &sm.text(), &sm.tlvs, MessageIdForm::AsIs)
 }
 
 fn with_text(text: &str) -> Sm {
@@ -115,7 +115,7 @@ fn check_117_ids_in_other_forms_meet() {
     ] {
         let answered = form.of_answer(answer.as_bytes());
         let text = format!("id:{receipt} stat:DELIVRD");
-        let (told, _) = receipt::read(4, b"", b"", text.as_bytes(), &Tlvs::default(), form);
+        let (told, _) = receipt::read(4, 0, b"", b"", text.as_bytes(), &Tlvs::default(), form);
         assert_eq!(answered, told.id, "{form:?} {answer} {receipt}");
     }
 }
@@ -293,7 +293,7 @@ fn check_139_our_receipt_on_the_wire() {
         peer_id: PeerMessageId::default(),
     };
     let mut sm = Sm { source: hello().destination, destination: hello().source, ..Sm::default() };
-    receipt::write(&mut sm, &told, "1000000042", b"Hello", true);
+    receipt::write(&mut sm, &told, "1000000042", "Hello", true);
     let mut bench = server(BindMode::Transceiver);
     bench.session.request(bench.now, 1, &Request::DeliverSm(sm)).unwrap();
     let sm = delivered(&bench.written()[0].raw);
