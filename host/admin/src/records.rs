@@ -170,7 +170,8 @@ struct Period {
     /// Days begin so many hours before they do in Greenwich.
     #[param(minimum = -12, maximum = 14)]
     east: Option<i8>,
-    /// From this time on: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+    /// From this time on: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Where it is left out, a week by the hour
+    /// and two years by the day.
     #[param(value_type = Option<TimeText>, inline)]
     from: Option<String>,
     /// Before this time.

@@ -85,7 +85,7 @@ impl Search {
         let is = |wanted: Option<PeerId>, one: Option<PeerId>| wanted.is_some() && wanted == one;
         // What comes from the network is its addressee's.
         self.account.is_none_or(|account| is(account, Some(origin)) || is(account, peer))
-            && self.peer.is_none_or(|wanted| is(wanted, peer) || is(wanted, Some(origin)))
+            && self.peer.is_none_or(|wanted| is(wanted, peer))
     }
 }
 
@@ -305,5 +305,28 @@ impl admin::Messages for Switchyard {
             Some(_) => Err(Problem::new(Kind::NotFound, format!("message {id} does not wait here"))),
             None => Err(gone()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_what_waits_for_it_and_not_what_it_submitted() {
+        let (shop, north) = (PeerId(1), PeerId(2));
+        let search = |peer| Search {
+            number: None,
+            account: None,
+            peer: Some(Some(peer)),
+            doing: None,
+            ended: None,
+            from: None,
+            until: None,
+        };
+        assert!(search(north).fits(shop, Some(north)));
+        assert!(!search(shop).fits(shop, Some(north)));
+        assert!(!search(shop).fits(shop, None));
+        assert!(search(shop).fits(north, Some(shop)));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::appliance::{Switchyard, gone};
 use crate::archiving::History;
-use crate::core_loop;
+use crate::core_loop::{self, wall};
 use admin::metrics::{self, Page};
 use admin::{Export, Kind, Problem};
 use archive::{ArchiveError, Cursor, Direction, Filter, Format, Period, Side, Span, Wanted};
@@ -11,9 +11,16 @@ use engine::{Answer, Event};
 use model::{AddressBytes, Final, FinalState, Message, MessageId, Refusal, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+/// Milliseconds of a day.
+const DAY: u64 = 86_400_000;
+/// How long before the end statistics begin where nothing is said, in milliseconds: by the hour, and by the day.
+const HOURLY_STATISTICS: u64 = 7 * DAY;
+const DAILY_STATISTICS: u64 = 2 * 366 * DAY;
 
 /// The query of a request, of which everything must be known.
 pub(crate) struct Query<'a> {
@@ -201,12 +208,20 @@ impl Switchyard {
             "day" => Some(Span::Day { east: east.unwrap_or(0) }),
             _ => None,
         })?;
+        let (from, until) = (query.time("from")?, query.time("until")?);
+        let span = span.unwrap_or_default();
+        let usual = match span {
+            Span::Hour => HOURLY_STATISTICS,
+            Span::Day { .. } => DAILY_STATISTICS,
+        };
+        let end = until.unwrap_or_else(wall);
         let period = Period {
-            from: query.time("from")?,
-            until: query.time("until")?,
+            // All years at once would be read into memory.
+            from: from.or(Some(Timestamp(end.0.saturating_sub(usual)))),
+            until,
             account: query.text("account").map(str::to_owned),
             peer: query.text("peer").map(str::to_owned),
-            span: span.unwrap_or_default(),
+            span,
         };
         query.finish()?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
@@ -250,8 +265,13 @@ impl Switchyard {
             return Err(Problem::new(Kind::BadRequest, "from and until: must both be given"));
         };
         let mut made = 0_u64;
-        let mut full = false;
+        let full = Cell::new(false);
+        // What ends meanwhile goes from the store to the archive, and may be met in both.
+        let mut met = HashSet::new();
         let mut one = |message: Message, ended: Final| {
+            if !met.insert(message.id) {
+                return true;
+            }
             let (message, ended) = (Box::new(message), Box::new(ended));
             let asked = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::ReportAgain {
                 message,
@@ -260,10 +280,10 @@ impl Switchyard {
             });
             match asked {
                 Some(Answer::Done) => made += 1,
-                Some(Answer::Refused(Refusal::QueueFull)) | None => full = true,
+                Some(Answer::Refused(Refusal::QueueFull)) | None => full.set(true),
                 Some(_) => {}
             }
-            !full
+            !full.get()
         };
         if let Some(history) = &self.history {
             let filter = Filter {
@@ -276,7 +296,8 @@ impl Switchyard {
             history.reported(&filter, &mut one).map_err(|error| told(&error))?;
         }
         let mut after = MessageId(0);
-        loop {
+        let mut goes_on = !full.get();
+        while goes_on {
             let rows = self.store.finished_after(after, 500);
             let rows = rows.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
             let Some((last, _)) = rows.last() else { break };
@@ -288,12 +309,13 @@ impl Switchyard {
                 let is_meant = asked.account.as_ref().is_none_or(|name| *name == account)
                     && (from..until).contains(&message.accepted_at);
                 if wants && is_meant && !one(message, ended) {
+                    goes_on = false;
                     break;
                 }
             }
         }
         tracing::info!(made, "reports made once more by an admin");
-        if full {
+        if full.get() {
             let detail = format!("{made} reports were made; then the account's queue was full. Go on later");
             return Err(Problem::new(Kind::Unavailable, detail));
         }
