@@ -39,12 +39,13 @@ impl GsmFaultKind {
         }
     }
 
-    /// Whether it stops messages: `error` if it does, `warning` otherwise.
+    /// `error` if it stops messages, `warning` otherwise. Where no MSC is connected nobody can be reached, but nothing of ours
+    /// is broken: so it is at every first start.
     #[must_use]
     pub const fn level(self) -> &'static str {
         match self {
-            Self::HlrDown | Self::NoMsc | Self::MscWithoutSms => "error",
-            Self::CtrlDown | Self::DoubleName => "warning",
+            Self::HlrDown | Self::MscWithoutSms => "error",
+            Self::NoMsc | Self::CtrlDown | Self::DoubleName => "warning",
         }
     }
 
