@@ -337,6 +337,7 @@ fn pushed(stage: &Stage, appliance: &Appliance, component: &Path) -> Result<Stri
         stage,
         &[
             "push",
+            "--json",
             &component.display().to_string(),
             "--url",
             &url,

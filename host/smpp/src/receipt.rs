@@ -293,7 +293,7 @@ mod tests {
         assert!(shown.starts_with("id:1000000001 sub:001 dlvrd:000 submit date:"), "{shown}");
         assert!(shown.ends_with("stat:UNDELIV err:012 text:Hello ?"), "{shown}");
         let (receipt, differs) =
-            read(sm.esm_class, b"", b"", &sm.short_message, &sm.tlvs, MessageIdForm::AsIs);
+            read(sm.esm_class, sm.data_coding, b"", b"", &sm.short_message, &sm.tlvs, MessageIdForm::AsIs);
         assert!(!differs);
         assert_eq!(receipt.id, PeerMessageId::new(b"1000000001"));
         assert_eq!(receipt.network_error, Some([3, 0, 12]));
