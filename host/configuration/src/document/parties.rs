@@ -552,6 +552,8 @@ queue! {
         pub ctrl: Option<HostPort>,
         /// How long an answer of its may take.
         pub ctrl_timeout: Option<Time>,
+        /// How long MSCs stay connected while the HLR cannot be reached (proxy); 1h unless said otherwise.
+        pub hlr_outage: Option<Time>,
         /// Our name.
         #[schemars(length(min = 1, max = 31))]
         pub ipa_name: Option<String>,
