@@ -3,7 +3,7 @@
 use super::{Numbers, path};
 use crate::output::{Failure, Output};
 use crate::table::word;
-use client::Appliance;
+use client::{Appliance, ClientError};
 use serde_json::{Value, json};
 
 /// Events that are sent in one piece: an even number, so that what belongs together stays together.
@@ -11,7 +11,12 @@ const BATCH: usize = 10_000;
 
 /// One event. Of a call, number and ticket are printed; of others, number and state.
 pub(super) fn one(appliance: &Appliance, output: &Output, pool: &str, event: &Value) -> Result<(), Failure> {
-    let answer = appliance.post(&path(pool, "/events"), event)?;
+    let answer = appliance.post(&path(pool, "/events"), event).map_err(|error| {
+        // A pool that nobody has made has no numbers, and nothing else is said of it: its name may be wrong.
+        let none = matches!(&error, ClientError::Refused { problem, .. } if problem["reason"] == "empty" || problem["reason"] == "not-in-pool");
+        let missing = none.then(|| appliance.get(&path(pool, "")).err()).flatten();
+        missing.filter(|missing| matches!(missing, ClientError::Refused { status: 404, .. })).unwrap_or(error)
+    })?;
     if output.json {
         return output.document(&answer);
     }
@@ -66,5 +71,28 @@ pub(super) fn all(
     match refused {
         0 => Ok(()),
         refused => Err(Failure::InPart(format!("refused: {refused} of {}", events.len() / steps))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stub::{Stub, run};
+    use serde_json::json;
+
+    #[test]
+    fn a_call_of_a_pool_that_is_not_there_says_so() {
+        let empty = json!({ "status": 409, "reason": "empty", "title": "conflict", "detail": "the pool has no numbers" });
+        let missing = json!({ "status": 404, "reason": "no-pool", "title": "not found", "detail": "there is no pool slaes" });
+        let pool = json!({ "pool": "sales" });
+        let url = Stub::default()
+            .with("POST /v1/pools/slaes/events", 409, &empty)
+            .with("GET /v1/pools/slaes", 404, &missing)
+            .with("POST /v1/pools/sales/events", 409, &empty)
+            .with("GET /v1/pools/sales", 200, &pool)
+            .start();
+        let told = run(&url, &["pool", "call", "slaes"]);
+        assert!(told.code == 1 && told.error.contains("there is no pool slaes"), "{}", told.error);
+        let told = run(&url, &["pool", "call", "sales"]);
+        assert!(told.code == 1 && told.error.contains("has no numbers"), "{}", told.error);
     }
 }
