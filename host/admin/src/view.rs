@@ -131,6 +131,9 @@ pub struct Link {
     pub refused_by_peer: BTreeMap<String, u64>,
     /// Since when it is in its phase.
     pub since: u64,
+    /// Where it is not bound: since when, however often it was dialled since.
+    #[schema(required)]
+    pub down_since: Option<u64>,
     /// The last thing that went wrong.
     #[schema(required)]
     pub last_error: Option<String>,

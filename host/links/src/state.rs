@@ -202,6 +202,8 @@ struct Changing {
     version: Option<u8>,
     window: u32,
     since: Timestamp,
+    /// When it was last bound; its beginning, if it never was.
+    down_since: Timestamp,
     last_error: Option<String>,
     back_off_until: Option<Timestamp>,
 }
@@ -251,6 +253,7 @@ impl LinkRecord {
                 version: None,
                 window: 0,
                 since: crate::clock::wall(),
+                down_since: crate::clock::wall(),
                 last_error: None,
                 back_off_until: None,
             }),
@@ -260,8 +263,12 @@ impl LinkRecord {
     pub(crate) fn phase(&self, phase: Phase) {
         let mut changing = self.changing.lock();
         if changing.phase != phase {
+            let now = crate::clock::wall();
+            if changing.phase == Phase::Bound {
+                changing.down_since = now;
+            }
             changing.phase = phase;
-            changing.since = crate::clock::wall();
+            changing.since = now;
         }
         if phase != Phase::BackingOff {
             changing.back_off_until = None;
@@ -344,6 +351,7 @@ impl LinkRecord {
             inbound: self.inbound.show(),
             outbound: self.outbound.show(),
             since: changing.since,
+            down_since: (changing.phase != Phase::Bound).then_some(changing.down_since),
             last_error: changing.last_error.clone(),
             back_off_until: changing.back_off_until,
         }
@@ -391,6 +399,8 @@ pub struct LinkState {
     pub outbound: Traffic,
     /// Since when it is in its phase.
     pub since: Timestamp,
+    /// Where it is not bound: since when, however often it was dialled since.
+    pub down_since: Option<Timestamp>,
     /// The last thing that went wrong.
     pub last_error: Option<String>,
     /// When it will be dialled again.
@@ -415,5 +425,29 @@ impl Records {
     pub(crate) fn show(&self) -> Vec<LinkState> {
         let all = self.all.lock().clone();
         all.iter().map(|record| record.show()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_down_since_it_was_up_however_often_it_is_dialled() {
+        let record = LinkRecord::new(LinkRole::Client, PeerId(1), "north", 0, false);
+        let born = record.show().down_since;
+        record.phase(Phase::Binding);
+        assert_eq!(record.show().down_since, born);
+        record.phase(Phase::Bound);
+        assert_eq!(record.show().down_since, None);
+        record.phase(Phase::BackingOff);
+        let down = record.show().down_since;
+        assert!(down.is_some() && down >= born);
+        let mark = Timestamp(7);
+        record.changing.lock().down_since = mark;
+        for phase in [Phase::Connecting, Phase::BackingOff, Phase::Connecting, Phase::Binding] {
+            record.phase(phase);
+            assert_eq!(record.show().down_since, Some(mark), "{phase:?}");
+        }
     }
 }

@@ -651,6 +651,7 @@ impl Appliance for Switchyard {
             refused_by_us: statuses(link.outbound.errors),
             refused_by_peer: statuses(link.inbound.errors),
             since: link.since.0,
+            down_since: link.down_since.map(|at| at.0),
             last_error: link.last_error,
             back_off_until: link.back_off_until.map(|at| at.0),
         });

@@ -228,11 +228,10 @@ fn wanted(seen: &Seen<'_>) -> Vec<Wanted> {
     }
     for (name, link) in down.iter().take(NAMED) {
         let why = link.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let since = if link.since > 0 {
-            format!(" for {}", span(now.saturating_sub(link.since)))
-        } else {
-            String::new()
-        };
+        // The peer is without any since the last of its links went down.
+        let of_peer = seen.links.iter().filter(|link| link.peer == *name);
+        let since = of_peer.filter_map(|link| link.down_since).max();
+        let since = since.map(|at| format!(" for {}", span(now.saturating_sub(at)))).unwrap_or_default();
         let what = format!("{name} has no link up{since}{why}");
         let end = if what.ends_with(['.', '?', '!']) { "" } else { "." };
         add("bad", format!("{what}{end}"), &place(name), "Look at it, test it");

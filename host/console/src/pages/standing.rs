@@ -51,6 +51,7 @@ pub(crate) struct Link {
     pub(crate) round_trip_us: Option<u64>,
     pub(crate) brake: String,
     pub(crate) since: u64,
+    pub(crate) down_since: Option<u64>,
     pub(crate) last_error: Option<String>,
     pub(crate) back_off_until: Option<u64>,
 }

@@ -153,6 +153,7 @@ fn links(peers: usize, accounts: usize) -> Value {
             "remote": format!("192.0.2.{}:2775", place % 250), "bind": (!down).then_some("transceiver"), "tls": place.is_multiple_of(2), "window": 500,
             "in_flight": place % 40, "unanswered_in": 0, "round_trip_us": (!down).then_some(12_000 + place * 130 % 9_000), "brake": if down { "not-bound" } else { "none" },
             "received": {}, "sent": {}, "refused_by_us": {}, "refused_by_peer": {}, "since": now() - 1_000 * 60 * 47,
+            "down_since": down.then(|| now() - 1_000 * 60 * 47),
             "last_error": down.then_some("connection refused (192.0.2.1:2775): is the SMSC up, and does it let us in?"),
             "back_off_until": down.then(|| now() + 12_000),
         })
