@@ -69,6 +69,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/configuration/file", Right::Read),
     (Method::POST, "/v1/messages", Right::Operate),
     (Method::POST, "/v1/peers/{name}/test", Right::Operate),
+    (Method::POST, "/v1/peers/{name}/dial", Right::Operate),
     (Method::GET, "/v1/backup", Right::ManageBackups),
     (Method::GET, "/v1/appliance", Right::Read),
     (Method::POST, "/v1/appliance/update", Right::ManageMachine),

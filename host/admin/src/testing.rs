@@ -26,6 +26,11 @@ pub trait Testing: Send + Sync + 'static {
     /// # Errors
     /// When there is no such peer, or it is being tried already.
     fn test_peer(&self, name: String, by: Arc<str>) -> BoxFuture<'_, Result<PeerTest, Problem>>;
+    /// Dials a peer at once, where it waits to be dialled again.
+    ///
+    /// # Errors
+    /// When there is no such peer, or it is not dialled.
+    fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem>;
 }
 
 /// A message to try the way that messages go.
@@ -78,7 +83,7 @@ pub struct TestStep {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer))
+    OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer)).routes(routes!(dial_peer))
 }
 
 /// Submits a test message, as an account would: it is routed, priced, queued and sent like any other. No receipt is asked
@@ -125,4 +130,23 @@ async fn test_peer(
     tried
         .unwrap_or_else(|_| Err(Problem::new(Kind::Internal, "the trial failed inside; the log says more")))
         .map(Json)
+}
+
+/// Dials a peer or a gateway at once, where one of its links waits to be dialled again. A link that is up is left alone.
+#[utoipa::path(
+    post,
+    path = "/v1/peers/{name}/dial",
+    params(("name" = String, Path, description = "Its name in the configuration.")),
+    responses(
+        (status = 204, description = "It is being dialled, or its links are up."),
+        (status = 404, description = "There is no such peer, or it is not dialled."),
+    ),
+)]
+async fn dial_peer(
+    State(appliance): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    At(name): At<String>,
+) -> Result<StatusCode, Problem> {
+    call(appliance, move |appliance| appliance.dial_peer(&name, &caller.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -16,7 +16,8 @@ Examples:
   switchyard peer list
   switchyard peer show upstream
   switchyard peer set upstream rate=50
-  switchyard peer test upstream"
+  switchyard peer test upstream
+  switchyard peer dial upstream"
 );
 
 /// Arguments of `peer`.
@@ -63,6 +64,11 @@ enum Task {
         #[command(flatten)]
         how: How,
     },
+    /// Dial a peer at once, where it waits to be dialled again; links that are up are left alone.
+    Dial {
+        /// Its name.
+        name: String,
+    },
     /// Connect to a peer and bind as configured, beside its links, and tell each step; ends with 1 if one fails.
     #[command(after_help = "Example:\n  switchyard peer test upstream && echo it takes us")]
     Test {
@@ -86,6 +92,14 @@ impl PeerCommand {
                 change(appliance, output, false, (section, &name), Some(&settings), &how)
             }
             Task::Remove { name, how } => change(appliance, output, false, ("peer", &name), None, &how),
+            Task::Dial { name } => {
+                let done = appliance.post(&format!("/v1/peers/{}/dial", segment(&name)), &json!({}))?;
+                if output.json {
+                    output.document(&done)
+                } else {
+                    output.line(&format!("{name}: is being dialled"))
+                }
+            }
             Task::Test { name } => test(appliance, output, &name),
         })
     }
@@ -122,6 +136,7 @@ mod tests {
             [step("connect", true, 3.4, Some("10.0.0.1:2775")), step("bind", false, 12.0, Some("0x0D"))];
         let url = Stub::default()
             .with("POST /v1/peers/up%20stream/test", 200, &json!({ "ok": false, "steps": steps }))
+            .with("POST /v1/peers/upstream/dial", 204, &serde_json::Value::Null)
             .with("POST /v1/peers/upstream/test", 200, &json!({ "ok": true, "steps": [steps[0]] }))
             .start();
         let done = run(&url, &["peer", "test", "up stream"]);
@@ -132,5 +147,7 @@ mod tests {
         insta::assert_snapshot!("peer_test", done.out);
         assert_eq!(run(&url, &["peer", "test", "upstream"]).code, 0);
         assert_eq!(run(&url, &["peer", "test", "nobody"]).code, 1);
+        assert_eq!(run(&url, &["peer", "dial", "upstream"]).out, "upstream: is being dialled\n");
+        assert_eq!(run(&url, &["peer", "dial", "nobody"]).code, 1);
     }
 }

@@ -109,7 +109,7 @@ const STEADY: Duration = Duration::from_secs(5);
 impl Dialler {
     /// Keeps one link up until it is told to stop.
     async fn keep(self, mut orders: Orders) {
-        let mut backoff = BackOff::new();
+        let mut backoff = BackOff::new(self.options.redial_interval);
         loop {
             let began = clock::now();
             let (ended, returned) = self.once(orders).await;
@@ -138,6 +138,7 @@ impl Dialler {
             self.record.back_off(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
+                () = self.record.dial_now.notified() => backoff.reset(),
                 _ = orders.recv() => break,
             }
         }

@@ -287,6 +287,11 @@ impl Links {
         true
     }
 
+    /// Dials a peer or a gateway at once, where it waits to be dialled again. Says whether there is one that is dialled.
+    pub fn dial_now(&self, name: &str) -> bool {
+        self.shared.records.dial_now(name)
+    }
+
     /// The options of an account of that name, as they are now.
     #[must_use]
     pub fn account_options(&self, name: &str) -> Option<Arc<AccountOptions>> {

@@ -237,6 +237,8 @@ pub struct PeerOptions {
     pub response_timeout: Duration,
     /// How long it may take to answer a connection and a bind.
     pub bind_timeout: Duration,
+    /// The longest wait before it is dialled again; the first is a second, and each is twice the one before.
+    pub redial_interval: Duration,
     /// The forms of its message ids.
     pub message_id: MessageIdForm,
     /// How long texts go to it.
@@ -271,6 +273,7 @@ impl PeerOptions {
             enquire_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
             bind_timeout: Duration::from_secs(10),
+            redial_interval: Duration::from_secs(30),
             message_id: MessageIdForm::AsIs,
             long_text: LongText::Payload,
             error_classes: HashMap::new(),

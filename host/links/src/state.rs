@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// On which side of a link we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -226,6 +227,8 @@ pub(crate) struct LinkRecord {
     /// Microseconds from `born` to the last octets that came.
     heard: AtomicU64,
     born: Instant,
+    /// Ends the wait before the next dial.
+    pub(crate) dial_now: Notify,
     changing: Mutex<Changing>,
 }
 
@@ -245,6 +248,7 @@ impl LinkRecord {
             round_trip: AtomicU64::new(0),
             heard: AtomicU64::new(0),
             born: Instant::now(),
+            dial_now: Notify::new(),
             changing: Mutex::new(Changing {
                 link: None,
                 phase: Phase::Connecting,
@@ -287,6 +291,13 @@ impl LinkRecord {
     pub(crate) fn back_off(&self, wait: Duration) {
         self.phase(Phase::BackingOff);
         self.changing.lock().back_off_until = Some(crate::clock::wall() + wait);
+    }
+
+    /// Ends the wait before the next dial, if there is one.
+    fn end_wait(&self) {
+        if self.changing.lock().phase == Phase::BackingOff {
+            self.dial_now.notify_one();
+        }
     }
 
     pub(crate) fn remote(&self, remote: SocketAddr) {
@@ -420,6 +431,13 @@ impl Records {
 
     pub(crate) fn remove(&self, record: &Arc<LinkRecord>) {
         self.all.lock().retain(|other| !Arc::ptr_eq(other, record));
+    }
+
+    /// Has the links that we dial to this peer dialled at once; says whether there are any.
+    pub(crate) fn dial_now(&self, name: &str) -> bool {
+        let all = self.all.lock();
+        let dialled = all.iter().filter(|record| record.role == LinkRole::Client && record.name == name);
+        dialled.map(|record| record.end_wait()).count() > 0
     }
 
     pub(crate) fn show(&self) -> Vec<LinkState> {

@@ -380,6 +380,26 @@ async fn check_037_038_042_refused_binds_back_off() {
     }
 }
 
+/// The peer's operator has mended something, and nobody waits for a minute to be over.
+#[tokio::test]
+async fn a_peer_that_waits_to_be_dialled_is_dialled_at_once_when_told() {
+    let house = house().await;
+    let smsc = support::Smsc::open().await;
+    let options = smsc.options();
+    let name = options.name.clone();
+    house.links.set_peer(options).unwrap();
+    let mut raw = smsc.accept().await;
+    let (header, _) = raw.asked().await;
+    raw.respond(header, Status::RINVPASWD, &Response::Empty).await;
+    house.state(|state| state.phase == Phase::BackingOff && state.back_off_until.is_some()).await;
+    assert!(!house.links.dial_now("nobody"));
+    assert!(house.links.dial_now(&name));
+    // Long before the minute that follows a wrong password.
+    let mut raw = smsc.accept().await;
+    let (_, request) = raw.asked().await;
+    assert!(matches!(request, Request::Bind(_)));
+}
+
 #[tokio::test]
 async fn check_041_no_answer_to_the_bind() {
     let house = house().await;

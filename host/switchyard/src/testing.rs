@@ -162,6 +162,9 @@ impl Testing for Switchyard {
             };
             let ok = steps.iter().all(|step| step.ok);
             tracing::info!(%by, peer = name, ok, "peer tried");
+            if ok {
+                self.links.dial_now(&name);
+            }
             let steps = steps.into_iter().map(|step| TestStep {
                 what: step.what,
                 ok: step.ok,
@@ -170,5 +173,15 @@ impl Testing for Switchyard {
             });
             Ok(PeerTest { ok, steps: steps.collect() })
         })
+    }
+
+    fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem> {
+        if !self.links.dial_now(name) {
+            let what =
+                format!("{name:?} is no peer and no gateway that is dialled; the configuration has them all");
+            return Err(Problem::new(Kind::NotFound, what));
+        }
+        tracing::info!(by, peer = name, "peer dialled at once");
+        Ok(())
     }
 }

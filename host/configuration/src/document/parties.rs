@@ -313,6 +313,8 @@ queue! {
         pub enquire_timeout: Option<Time>,
         /// How long it may take to answer a message.
         pub response_timeout: Option<Time>,
+        /// The longest wait before it is dialled again; 30s unless said otherwise.
+        pub redial_interval: Option<Time>,
         /// How the ids that it gives differ from those in its receipts.
         pub message_id: Option<MessageIdForm>,
         /// How texts go that are too long for one message; `payload` unless said otherwise.

@@ -156,7 +156,7 @@ fn dial(
 impl Dialler {
     /// Keeps one connection up until it is told to stop.
     async fn keep(self, mut orders: Orders) {
-        let mut backoff = BackOff::new();
+        let mut backoff = BackOff::new(BackOff::LONGEST);
         loop {
             let (ended, returned) = self.once(orders).await;
             orders = returned;
@@ -197,6 +197,7 @@ impl Dialler {
             self.record.back_off(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
+                () = self.record.dial_now.notified() => backoff.reset(),
                 _ = orders.recv() => break,
             }
         }

@@ -173,6 +173,7 @@ pub(super) fn peer(section: &Section<'_>, base: &Path) -> Peer {
         enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
         enquire_timeout: section.duration("enquire-timeout", defaults.enquire_timeout),
         response_timeout: section.duration("response-timeout", defaults.response_timeout),
+        redial_interval: section.duration("redial-interval", defaults.redial_interval),
         message_id: section.choice(
             "message-id",
             MessageIdForm::AsIs,
