@@ -318,7 +318,7 @@ fn operation() -> Vec<Row> {
         Row::get("/v1/backup", "/v1/backup").endless(),
         // Whoever comes when the first trial is over tries once more.
         Row::new("POST", "/v1/peers/{name}/test", "/v1/peers/upstream/test").at_once(AtOnce::Either(409)),
-        Row::new("POST", "/v1/peers/{name}/dial", "/v1/peers/upstream/dial"),
+        Row::new("POST", "/v1/peers/{name}/dial", "/v1/peers/upstream/dial").status(204),
         Row::new("POST", "/v1/drain", "/v1/drain").body("{}"),
         Row::get("/v1/drain", "/v1/drain"),
         Row::new("DELETE", "/v1/drain", "/v1/drain"),
