@@ -68,6 +68,7 @@ fn the_readme_does_what_it_says() -> Result<()> {
     std::fs::write(folder.join(".curlrc"), "fail-with-body\nshow-error\nwrite-out = \"\\n\"\n")?;
 
     let hlr = Hlr::start(stage.folder())?;
+    hlr.subscriber("001010000000001", "16195550199")?;
     let (http, redis) = (free_port()?, free_port()?);
     let me = String::from_utf8(Command::new("id").arg("-un").output()?.stdout)?;
     let run = folder.display().to_string();

@@ -3,10 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
+use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::{PATIENCE, Peer, Stage};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use xtask::database::Database;
 use xtask::sample::Shop;
 
@@ -153,7 +155,7 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     // Reports once more, for whoever lost them.
     let again = json!({ "from": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z", "account": "shop" });
     let made = appliance.ask("POST", "/v1/reports/again", again.to_string().as_bytes())?;
-    assert_eq!(made, json!({ "reports": 1 }));
+    assert_eq!(made, json!({ "reports": 1, "next": null }));
     let again = platform.pushed(|push| push["type"] == "report")?;
     assert_eq!((&again["message_id"], &again["reference"]), (&json!(id), &json!("order 7")));
 
@@ -192,6 +194,63 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     drop(platform.stage);
+    Ok(())
+}
+
+/// The DLRs of 2020 to 2100 once more, below this id where one is given.
+fn dlrs_again(appliance: &Appliance, before: &Value) -> Result<Value> {
+    let mut request =
+        json!({ "account": "acme", "from": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z" });
+    if !before.is_null() {
+        request["before"] = before.clone();
+    }
+    appliance.ask("POST", "/v1/reports/again", request.to_string().as_bytes())
+}
+
+#[test]
+fn dlrs_asked_for_again_stop_at_a_full_queue_and_go_on_below_it() -> Result<()> {
+    const MESSAGES: usize = 5;
+    let stage = Stage::new()?;
+    let tally = Arc::new(Tally::new(100));
+    let sink = Sink::start(SinkOptions { receipts: true, ..SinkOptions::default() }, &tally)?;
+    let mut blueprint = stage.blueprint()?;
+    blueprint.account("acme", "queue-limit = 2").peer("upstream", sink.address(), "");
+    let appliance = blueprint.start()?;
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", true)?;
+    let mut ids = Vec::new();
+    for number in 0..MESSAGES {
+        let id = esme.submit(u64::try_from(number)?)?;
+        ids.push(id.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?);
+    }
+    esme.wait_for_delivered(MESSAGES, PATIENCE)?;
+    drop(esme);
+    appliance.wait_until(PATIENCE, "/v1/links", |links| {
+        links.as_array().is_some_and(|links| links.iter().all(|link| link["peer"] != "acme"))
+    })?;
+
+    // Nobody fetches: two of them fill the queue.
+    let first = dlrs_again(&appliance, &Value::Null)?;
+    assert_eq!(first["reports"], 2, "{first}");
+    let full = dlrs_again(&appliance, &first["next"])?;
+    assert_eq!((&full["reports"], &full["next"]), (&json!(0), &first["next"]));
+
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", true)?;
+    esme.wait_for_delivered(2, PATIENCE)?;
+    let (mut next, mut made) = (first["next"].clone(), 2);
+    while !next.is_null() {
+        let more = dlrs_again(&appliance, &next)?;
+        made += more["reports"].as_u64().context("a count")?;
+        esme.wait_for_delivered(usize::try_from(made)?, PATIENCE)?;
+        next = more["next"].clone();
+    }
+    assert_eq!(made, u64::try_from(MESSAGES)?);
+    let mut told: Vec<_> = esme.delivered.iter().filter_map(|text| text.split(' ').next()).collect();
+    told.sort_unstable();
+    let mut wanted: Vec<_> = ids.iter().map(|id| format!("id:{id}")).collect();
+    wanted.sort_unstable();
+    assert_eq!(told, wanted, "a DLR is missing or came twice");
+    appliance.stop()?;
+    sink.stop()?;
     Ok(())
 }
 

@@ -220,7 +220,7 @@ fn subscribers_of_a_table_are_reached_where_they_are_and_unknown_ones_are_report
     let unknown_steps = steps(&trace);
     assert!(unknown_steps.contains(&decided("not in table").as_str()), "{unknown_steps:#?}");
     assert!(unknown_steps.contains(&"no such subscriber"), "{unknown_steps:#?}");
-    assert_eq!(unknown_steps.last(), Some(&"ended: failed, error 1"));
+    assert_eq!(unknown_steps.last(), Some(&"ended: failed, error 1: no such subscriber"));
 
     // From now on the number is somebody's.
     let rows = "8610000000002,001010000000002\n";

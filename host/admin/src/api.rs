@@ -1,3 +1,4 @@
+use crate::attention::AttentionLimits;
 use crate::backup::Backup;
 use crate::configuration::Configuration;
 use crate::guard;
@@ -12,6 +13,7 @@ use crate::pools::Pools;
 use crate::porter::Porter;
 use crate::problem::{Kind, Problem};
 use crate::pulse::Pulse;
+use crate::subscribers::Subscribers;
 use crate::testing::Testing;
 use crate::view;
 use axum::extract::DefaultBodyLimit;
@@ -24,7 +26,17 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// What stands behind the API. Its methods may wait; they are called off the network's threads.
 pub trait Appliance:
-    Plugins + Ledger + Pools + Orders + Messages + Operation + Backup + Machine + Testing + Configuration
+    Plugins
+    + Ledger
+    + Pools
+    + Orders
+    + Messages
+    + Subscribers
+    + Operation
+    + Backup
+    + Machine
+    + Testing
+    + Configuration
 {
     /// The appliance as a whole.
     ///
@@ -78,6 +90,11 @@ pub trait Appliance:
     /// # Errors
     /// When it cannot be understood, or a queue is full.
     fn report_again(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
+    /// Refused submissions: account, code, since, limit.
+    ///
+    /// # Errors
+    /// When the query is wrong, or there is no such account.
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::Refusals, Problem>;
     /// Who has told whom to stop.
     ///
     /// # Errors
@@ -92,6 +109,8 @@ pub trait Appliance:
     fn business(&self) -> serde_json::Value;
     /// Core networks: connections, MTs, MOs, what the HLR was asked.
     fn gsm(&self) -> serde_json::Value;
+    /// Limits beyond which something needs attention.
+    fn attention_limits(&self) -> AttentionLimits;
     /// All metrics.
     fn metrics(&self) -> String;
 }
@@ -122,9 +141,11 @@ pub(crate) fn open() -> OpenApiRouter<Shared> {
 pub(crate) fn guarded() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(crate::overview::routes())
+        .merge(crate::attention::routes())
         .merge(crate::pulse::routes())
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
+        .merge(crate::subscribers::routes())
         .merge(crate::orders::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())

@@ -1,6 +1,7 @@
 //! The API of the configuration: one document, changed as a whole or by a patch, with versions that can be gone back to.
 
 use crate::api::{Shared, answer, call};
+use crate::attention::ConfigurationWaits;
 use crate::guard::Noted;
 use crate::problem::{Kind, Misplaced, Problem};
 use crate::request::{At, Document, Octets, Parameters, json, limit};
@@ -25,6 +26,8 @@ pub trait Configuration: Send + Sync + 'static {
     /// # Errors
     /// When the versions cannot be read.
     fn configuration(&self) -> Result<Current, Problem>;
+    /// What of it waits to be confirmed, or for a restart.
+    fn configuration_waits(&self) -> ConfigurationWaits;
     /// What would come of a change.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod attention;
 mod backup;
 mod configuration;
 mod guard;
@@ -27,6 +28,7 @@ mod ready;
 mod records;
 mod request;
 mod rights;
+mod subscribers;
 mod tables;
 mod testing;
 mod token;
@@ -34,6 +36,7 @@ mod trace;
 pub mod view;
 
 pub use api::{Appliance, Export, router};
+pub use attention::{AttentionLimits, ConfigurationWaits};
 pub use backup::Backup;
 pub use configuration::{
     Applied, ChangedHow, Changing, Checked, Configuration, Current, Difference, ManagedBy, OneVersion, Order,
@@ -50,5 +53,6 @@ pub use pools::{Filled, History, Pools};
 pub use porter::Porter;
 pub use problem::{Kind, Misplaced, Problem, Reason};
 pub use ready::{NotReady, Readiness};
+pub use subscribers::{SubscriberName, Subscribers};
 pub use testing::{PeerTest, TestMessage, TestStep, Testing};
 pub use token::{Token, TokenError};

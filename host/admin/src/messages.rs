@@ -50,6 +50,12 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 struct Wanted {
     /// Source or destination, with or without a plus in front.
     number: Option<String>,
+    /// The id that stands for all destinations of its submission (SMPP submit_multi).
+    #[param(value_type = Option<IdText>, inline)]
+    submission: Option<String>,
+    /// The IMSI of the subscriber that it comes from or goes to; not together with `number`.
+    #[param(min_length = 6, max_length = 15, pattern = "^[0-9]+$")]
+    imsi: Option<String>,
     /// Who submitted it.
     account: Option<String>,
     /// Whose queue, link or receipt it waits for, or who took it.
@@ -86,15 +92,42 @@ async fn find(
     Extension(caller): Extension<Caller>,
     Parameters(wanted): Parameters<Wanted>,
 ) -> Result<Json<view::MessagePage>, Problem> {
-    let Wanted { number, account, peer, state, from, until, limit: most, cursor, patience_ms } = wanted;
+    let Wanted {
+        number,
+        submission,
+        imsi,
+        account,
+        peer,
+        state,
+        from,
+        until,
+        limit: most,
+        cursor,
+        patience_ms,
+    } = wanted;
+    if imsi.is_some() && !caller.may(Right::Read) {
+        // It would tell an account's people which numbers are one subscriber's.
+        return Err(Problem::new(Kind::Forbidden, "imsi: needs the right `read`"));
+    }
     let limit = limit(most, 1000)?;
     let patience_ms = patience_ms.unwrap_or(2000);
     if !(10..=5000).contains(&patience_ms) {
         let detail = format!("patience_ms: is {patience_ms}, and must be 10 to 5000");
         return Err(Problem::new(Kind::BadRequest, detail));
     }
-    let wanted =
-        view::WantedMessages { number, account, peer, state, from, until, limit, cursor, patience_ms };
+    let wanted = view::WantedMessages {
+        number,
+        submission,
+        imsi,
+        account,
+        peer,
+        state,
+        from,
+        until,
+        limit,
+        cursor,
+        patience_ms,
+    };
     let open = caller.may(Right::ReadBodies);
     answer(appliance, move |appliance| appliance.find_messages(&wanted, open)).await
 }

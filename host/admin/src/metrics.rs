@@ -146,6 +146,8 @@ metrics! {
     Counter ACCOUNT_THROTTLED = "switchyard_account_throttled_total" ["account"];
     /// Attempts with messages of an account that a peer refused, by the code as a number; further codes than the first 32 under "other".
     Counter ACCOUNT_REFUSED = "switchyard_account_refused_total" ["account", "code"];
+    /// Messages whose submission was refused, by the account or peer that they came from, protocol and reason.
+    Counter SUBMISSIONS_REFUSED = "switchyard_submissions_refused_total" ["account", "protocol", "code"];
     /// Messages that have ended, by the account that submitted them and by final state.
     Counter ACCOUNT_ENDED = "switchyard_account_ended_total" ["account", "state"];
     /// Seconds from when a message of an account was given to a link to the peer's answer.
@@ -168,6 +170,13 @@ metrics! {
     Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
     /// Calls of a plugin that gave no verdict, by kind: trap, deadline, memory, verdict, instance.
     Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
+    /// Keys of each plugin's durable counters.
+    Gauge DURABLE_COUNTER_KEYS = "switchyard_durable_count_keys" ["plugin"];
+    /// Calls of a plugin that durable counters refused because it had its limit of keys. Alert on any increase: quotas refuse
+    /// what they should let through.
+    Counter DURABLE_COUNTER_REFUSED = "switchyard_durable_count_refused_total" ["plugin"];
+    /// Failed attempts to write durable counters. While this increases, a restart would lose counts.
+    Counter DURABLE_COUNTER_WRITE_FAILURES = "switchyard_durable_count_write_failures_total" [];
     /// Questions that a candidate on trial was concerned with, by hook, mode and outcome: same, different, skipped (shadow);
     /// asked, failed, passed (canary).
     Counter CANDIDATE = "switchyard_candidate_questions_total" ["hook", "mode", "outcome"];

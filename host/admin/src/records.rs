@@ -3,7 +3,7 @@
 use crate::api::{Appliance, Export, Shared, answer, call};
 use crate::guard::{Detailed, detailed};
 use crate::problem::Problem;
-use crate::request::{Document, Flag, TimeText, words};
+use crate::request::{Document, Flag, IdText, TimeText, words};
 use crate::view;
 use axum::Json;
 use axum::body::Body;
@@ -28,6 +28,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(archive))
         .routes(routes!(parked))
         .routes(routes!(report_again))
+        .routes(routes!(refusals))
         .routes(routes!(opt_outs, set_opt_out))
 }
 
@@ -210,6 +211,42 @@ async fn parked(State(appliance): State<Shared>) -> Result<Json<Value>, Problem>
     answer(appliance, Appliance::parked).await
 }
 
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it only describes; those behind read the query")]
+struct ChosenRefusals {
+    /// Of this account only; also a peer or a core network, for messages that came from it.
+    account: Option<String>,
+    /// With this code only.
+    #[param(example = "no-route")]
+    code: Option<String>,
+    /// Refused at this time or later: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. The counts are since the
+    /// start in any case.
+    #[param(value_type = Option<TimeText>, inline)]
+    since: Option<String>,
+    /// How many refusals; 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u16>,
+}
+
+/// Refused submissions: counts since the start, and the last refusals of each account. What cannot be read as a submission
+/// at all is not among them. Nothing of this is on disk.
+#[utoipa::path(
+    get,
+    path = "/v1/refusals",
+    params(ChosenRefusals),
+    responses(
+        (status = 200, description = "Counts, and the last refusals, newest first.", body = view::Refusals),
+        (status = 404, description = "There is no such account."),
+    ),
+)]
+async fn refusals(
+    State(appliance): State<Shared>,
+    Query(query): Asked,
+) -> Result<Json<view::Refusals>, Problem> {
+    answer(appliance, move |appliance| appliance.refusals(&query)).await
+}
+
 /// Whose reports are made once more.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -223,6 +260,10 @@ struct Again {
     /// Of messages accepted before this time.
     #[schema(value_type = TimeText, inline)]
     until: String,
+    /// Of messages with ids below this one: `next` of the answer before, where there was one.
+    #[schema(value_type = Option<IdText>, inline)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
 }
 
 /// How many reports were made.
@@ -230,9 +271,11 @@ struct Again {
 #[expect(dead_code, reason = "it only describes")]
 struct Made {
     reports: u64,
+    /// Where an account's queue was full before the end: what to give as `before` to go on.
+    next: Option<String>,
 }
 
-/// Makes the reports of a time range once more.
+/// Makes the reports of a time range once more, newest message first, until all are made or an account's queue is full.
 #[utoipa::path(
     post,
     path = "/v1/reports/again",

@@ -196,6 +196,18 @@ impl PartialSchema for IdText {
     }
 }
 
+/// The name of a subscriber: `imsi-` or `msisdn-` and digits.
+pub(crate) struct SubscriberText;
+
+impl ToSchema for SubscriberText {}
+
+impl PartialSchema for SubscriberText {
+    fn schema() -> RefOr<Schema> {
+        let pattern = "^(imsi-[0-9]{6,15}|msisdn-[0-9]{3,20})$";
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
+    }
+}
+
 /// Octets that are no text.
 pub(crate) struct Binary;
 

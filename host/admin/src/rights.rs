@@ -6,6 +6,7 @@ use axum::http::Method;
 /// Method, path, right. `HEAD` is as `GET`.
 const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/status", Right::Read),
+    (Method::GET, "/v1/attention", Right::Read),
     (Method::GET, "/v1/pulse", Right::Read),
     (Method::GET, "/v1/queues", Right::Read),
     (Method::GET, "/v1/links", Right::Read),
@@ -13,6 +14,9 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/messages/{id}", Right::Own),
     (Method::POST, "/v1/messages/{id}/cancel", Right::Operate),
     (Method::POST, "/v1/messages/{id}/retry", Right::Operate),
+    (Method::GET, "/v1/subscribers/{subscriber}", Right::Read),
+    (Method::POST, "/v1/subscribers/{subscriber}/wake", Right::Operate),
+    (Method::POST, "/v1/subscribers/{subscriber}/silent-sms", Right::Operate),
     (Method::GET, "/v1/orders", Right::Read),
     (Method::POST, "/v1/orders", Right::Operate),
     (Method::POST, "/v1/orders/preview", Right::Operate),
@@ -27,6 +31,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/v1/archive", Right::Read),
     (Method::GET, "/v1/reports/parked", Right::Read),
     (Method::POST, "/v1/reports/again", Right::Operate),
+    (Method::GET, "/v1/refusals", Right::Read),
     (Method::GET, "/v1/opt-outs", Right::Read),
     (Method::POST, "/v1/opt-outs", Right::Operate),
     (Method::GET, "/v1/business", Right::Read),

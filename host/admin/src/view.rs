@@ -1,11 +1,15 @@
 //! What the API shows, in the shapes in which it shows it.
 
+mod attention;
 mod ledger;
 mod messages;
 mod orders;
 mod plugins;
 mod records;
+mod refusals;
+mod subscribers;
 
+pub use attention::{Attention, Severity, Subject, SubjectKind};
 pub use ledger::{Balance, Balances, ChangedBalance, LedgerOperation};
 pub use messages::{MessagePage, MessageRow, WantedMessages};
 pub use orders::{
@@ -23,13 +27,15 @@ pub use records::{
     FinishedPrice, HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts,
     Statistics,
 };
+pub use refusals::{RefusalCount, Refusals, RefusedSubmission};
+pub use subscribers::{Subscriber, SubscriberQueue, Woken};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// `GET /v1/status`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Status {
     /// The appliance's name.
     pub name: String,
@@ -53,8 +59,20 @@ pub struct Status {
     pub totals: BTreeMap<&'static str, u64>,
 }
 
+/// What blocks a queue, as far as the rules on attention tell reasons apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockedBy {
+    /// Nothing, or something that passes without an admin.
+    #[default]
+    Other,
+    /// An admin's order holds the whole queue.
+    Order,
+    /// The peer answers that it is asked too fast.
+    Throttle,
+}
+
 /// One peer or account in `GET /v1/queues`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Queue {
     /// Its name.
     pub peer: String,
@@ -88,10 +106,16 @@ pub struct Queue {
     /// Messages a second that the peer allows, as learnt from what it has refused as too fast; null if it never has.
     #[schema(required)]
     pub learnt_rate: Option<f64>,
+    /// What `brake` says, for the rules on attention.
+    #[serde(skip)]
+    pub blocked: BlockedBy,
+    /// Whether it is an account's queue.
+    #[serde(skip)]
+    pub is_account: bool,
 }
 
 /// One link in `GET /v1/links`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Link {
     /// Its number while it is bound.
     #[schema(required)]
@@ -154,8 +178,11 @@ pub struct Step {
 /// `GET /v1/messages/{id}`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Trace {
-    /// Its id, as its submitter knows it.
+    /// Its id; its submitter knows it by this, or by `submission` where there is one.
     pub id: String,
+    /// The id that stands for all destinations of its submission (SMPP submit_multi); nothing where it was submitted alone.
+    #[schema(required)]
+    pub submission: Option<String>,
     /// `queued`, `submitted`, `deferred` … or a final state.
     pub state: String,
     /// Whether that is the end.

@@ -48,6 +48,8 @@ pub struct Filter {
     pub from: Option<Timestamp>,
     /// Accepted before this time.
     pub until: Option<Timestamp>,
+    /// With this id or a greater one.
+    pub first: Option<MessageId>,
 }
 
 /// What of each message is wanted beside the ordinary columns.
@@ -225,6 +227,9 @@ pub(crate) async fn range(
     let Some((mut first, mut last)) = two_numbers(&table) else { return Ok(None) };
     if let Some(cursor) = after {
         last = last.min(cursor.0.saturating_sub(1));
+    }
+    if let Some(id) = filter.first {
+        first = first.max(i64::try_from(id.0).unwrap_or(i64::MAX));
     }
     if filter.from.is_some() || filter.until.is_some() {
         let hour = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR;

@@ -50,3 +50,4 @@ pub use row::{Direction, IdTooLarge, Row};
 pub use source::{Parties, Source};
 pub use statistics::{Counts, Period, Span, Statistics};
 pub use status::{PumpStatus, State};
+pub use trace::{DecodedTrace, TracedPrice, decode_trace};

@@ -3,7 +3,7 @@ use crate::archived::PriceState;
 use crate::sql::{COLUMNS, Cell, Kind};
 use crate::storable::stored;
 use model::{FinalState, MessageId, Timestamp};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// One message as it is read from the archive.
@@ -88,6 +88,22 @@ impl Record {
     #[must_use]
     pub fn octets(text: &str) -> Option<Vec<u8>> {
         stored(text)
+    }
+
+    /// The id of the submission to several destinations that it was part of, as its trace has it; `None` where it was submitted
+    /// alone, or without the trace.
+    #[must_use]
+    pub fn submission(&self) -> Option<MessageId> {
+        #[derive(Deserialize)]
+        struct Submission {
+            id: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Trace {
+            submission: Submission,
+        }
+        let trace: Trace = serde_json::from_str(self.trace.as_ref()?.get()).ok()?;
+        trace.submission.id?.parse().ok()
     }
 }
 

@@ -11,50 +11,58 @@
 //!
 //! What has its ordinary value is left out. Times are milliseconds since the Unix epoch.
 
+mod decoded;
+
+pub use decoded::{DecodedTrace, TracedPrice, decode_trace};
+
 use crate::Parties;
 use crate::archived::PriceState;
 use crate::storable::storable;
 use model::{
     Address, Final, Hook, Message, NoSender, PeerId, Quote, SenderWish, Step, StepKind, Timestamp, Verdict,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Trace {
     submission: Submission,
     route: Route,
     /// The number of a pool that it was to have for its sender.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     sender: Option<Sender>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
     steps: Vec<Stamped>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Submission {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// The id that stands for all its destinations, as decimal digits; left out where there was one destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     service_type: String,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     protocol_id: u8,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     esm_class: u8,
     /// Bits: 1 on success, 2 on failure, 4 on the way.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     receipts: u8,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     payload: bool,
     /// Hexadecimal.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     tlvs: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     scheduled: Option<Timestamp>,
     expires_at: Timestamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Route {
     Legs(Vec<Leg>),
@@ -62,73 +70,73 @@ enum Route {
     Rejected(model::RejectReason),
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Sender {
     pool: String,
     otherwise: NoSender,
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(default, skip_serializing_if = "str::is_empty")]
     holder: Box<str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(default, skip_serializing_if = "str::is_empty")]
     user: Box<str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(default, skip_serializing_if = "str::is_empty")]
     reason: Box<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     lease_ms: Option<u64>,
     /// As it was shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     given: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Leg {
     peer: Arc<str>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     rank: u8,
-    #[serde(skip_serializing_if = "is_one")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     weight: u16,
-    #[serde(skip_serializing_if = "is_zero_32")]
+    #[serde(default, skip_serializing_if = "is_zero_32")]
     cost: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     longest_wait_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// Type of number and numbering plan of the source.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     source_type: Option<(u8, u8)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
     /// The same of the destination.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     destination_type: Option<(u8, u8)>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     resolve: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     imsi: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Price {
     /// Millionths of the house's currency.
     amount: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<Arc<str>>,
-    state: &'static str,
-    #[serde(skip_serializing_if = "is_false")]
+    state: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "is_false")]
     keep_on_failure: bool,
     plugin: String,
     version: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<Box<str>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Stamped {
     at: Timestamp,
     #[serde(flatten)]
     what: What,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 enum What {
     Accepted,
@@ -168,6 +176,7 @@ enum What {
         hook: Hook,
         plugin: String,
         version: String,
+        #[serde(default)]
         note: Option<Box<str>>,
     },
     Resolving,
@@ -201,13 +210,20 @@ enum What {
         amount: u64,
     },
     ByHand {
-        deed: &'static str,
+        deed: Cow<'static, str>,
         by: Arc<str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         order: Option<u32>,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<Arc<str>>,
     },
+    /// Of a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+fn one() -> u16 {
+    1
 }
 
 // The signatures are serde's.
@@ -251,6 +267,7 @@ fn submission(message: &Message) -> Submission {
         let _ = write!(tlvs, "{octet:02x}");
     }
     Submission {
+        id: message.submission.map(|id| id.to_string()),
         service_type: storable(&message.service_type),
         protocol_id: message.protocol_id,
         esm_class: message.esm_class,
@@ -306,7 +323,7 @@ fn price(quote: &Quote, ended: &Final) -> Price {
     Price {
         amount: charge.map_or(0, |charge| charge.amount),
         account: charge.map(|charge| charge.account.clone()),
-        state: PriceState::of(quote, ended).name(),
+        state: PriceState::of(quote, ended).name().into(),
         keep_on_failure: charge.is_some_and(|charge| charge.keep_on_failure),
         plugin: quote.by.plugin.clone(),
         version: quote.by.version.clone(),
@@ -350,7 +367,7 @@ fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
         StepKind::Charged { amount } => What::Charged { amount: *amount },
         StepKind::Refunded { amount } => What::Refunded { amount: *amount },
         StepKind::ByHand { deed, by, order, peer } => What::ByHand {
-            deed: deed.name(),
+            deed: deed.name().into(),
             by: by.clone(),
             order: order.map(|order| order.0),
             peer: peer.map(name),

@@ -7,9 +7,9 @@ use crate::push::{self, PushError, Pusher};
 use crate::state::AccountState;
 use crate::submission;
 use axum::Router;
-use doors::{Core, Desk, Hub, LoginLimiter, Routing, Verifier};
+use doors::{Core, Desk, Hub, LoginLimiter, Protocol, Refused, Routing, Verifier};
 use engine::{Answer, Event};
-use model::{Message, MessageId, Refusal, SubmissionKey, Timestamp};
+use model::{Address, Message, MessageId, Refusal, SubmissionKey, Timestamp};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Business {
             accounts: Accounts::default(),
             verifier: Verifier::new(options.verifications).map_err(PushError::Random)?,
             limiter,
-            desk: Desk::open(&hub),
+            desk: Desk::open_for(&hub, Protocol::Http),
             inbox: Arc::default(),
             core,
             routing,
@@ -173,9 +173,16 @@ impl Shared {
         items: Vec<Value>,
         key: Option<String>,
     ) -> Result<Value, Problem> {
-        let key = key.map(|name| submission_key(&name, &items)).transpose()?;
-        let messages = submission::messages(items, &account.options, wall())?;
+        let key = key.map(|name| submission_key(&name, &items)).transpose();
+        let read = key.and_then(|key| Ok((key, submission::messages(items, &account.options, wall())?)));
+        let (key, messages) = read.inspect_err(|problem| self.refused(account, problem))?;
         if !account.take(messages.len(), Instant::now()) {
+            let first = messages.first();
+            let addresses = first
+                .map(|message| (message.source.clone(), message.destination.clone()))
+                .unwrap_or_default();
+            let refused = Refused::by_rule(wall(), Protocol::Http, addresses, Refusal::Throttled);
+            self.hub.refusals().record(account.options.peer, refused, messages.len() as u64);
             return Err(Problem::of(Refusal::Throttled));
         }
         let routed = |mut message: Message| {
@@ -185,7 +192,7 @@ impl Shared {
         let messages: Vec<Message> = messages.into_iter().map(routed).collect();
         let numbers: Vec<String> =
             messages.iter().map(|message| message.destination.text().into_owned()).collect();
-        let answer = self.ask(|reply| Event::AcceptMany { messages, key, reply }).await?;
+        let answer = self.ask(|reply| Event::AcceptMany { messages, shared_id: false, key, reply }).await?;
         let results = match answer {
             Answer::AcceptedMany(results) => results,
             Answer::Refused(refusal) => return Err(Problem::of(refusal)),
@@ -204,6 +211,23 @@ impl Shared {
             }
         });
         Ok(shown.collect())
+    }
+
+    /// Counts a submission that is refused before the engine sees it. The record names what is wrong, and quotes nothing.
+    pub(crate) fn refused(&self, account: &Account, problem: &Problem) {
+        let reason = match problem.errors.first() {
+            Some(wrong) => format!("{} is not valid", wrong.field),
+            None => problem.kind.name().replace('-', " "),
+        };
+        let refused = Refused {
+            at: wall(),
+            protocol: Protocol::Http,
+            source: Address::default(),
+            destination: Address::default(),
+            code: problem.kind.name(),
+            reason: reason.into(),
+        };
+        self.hub.refusals().record(account.options.peer, refused, 1);
     }
 
     /// The state of one message of the account's.
@@ -277,5 +301,10 @@ fn submission_key(name: &str, items: &[Value]) -> Result<SubmissionKey, Problem>
     let text = serde_json::to_vec(items).unwrap_or_default();
     let digest = Sha256::digest(&text);
     let first = digest.first_chunk().copied().unwrap_or_default();
-    Ok(SubmissionKey { octets: name.as_bytes().into(), digest: u64::from_be_bytes(first), required: true })
+    Ok(SubmissionKey {
+        octets: name.as_bytes().into(),
+        digest: u64::from_be_bytes(first),
+        required: true,
+        lifetime: None,
+    })
 }

@@ -84,7 +84,7 @@ fn reply(message: &Message) -> Map<String, Value> {
 
 fn report(message: &Message, text: &ReceiptText) -> Map<String, Value> {
     let mut shown = Map::new();
-    shown.insert("message_id".to_owned(), text.of.to_string().into());
+    shown.insert("message_id".to_owned(), message.submitters_id().to_string().into());
     shown.insert("state".to_owned(), state_name(text.state).into());
     shown.insert("final".to_owned(), (!text.intermediate).into());
     shown.insert("error".to_owned(), text.error.into());

@@ -133,6 +133,21 @@ async fn call(
     ([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], Body::from(text)).into_response()
 }
 
+/// The messages of a body: one, or a list.
+fn items_of(body: Value) -> Result<Vec<Value>, Problem> {
+    match body {
+        Value::Object(mut map) if map.contains_key("messages") => match (map.remove("messages"), map.len()) {
+            (Some(Value::Array(items)), 0) => Ok(items),
+            (Some(Value::Array(_)), _) => {
+                Err(Problem::new(Kind::Invalid, "nothing may stand beside `messages`"))
+            }
+            _ => Err(Problem::new(Kind::Invalid, "messages: must be an array")),
+        },
+        item @ Value::Object(_) => Ok(vec![item]),
+        _ => Err(Problem::new(Kind::Invalid, "must be a message, or {\"messages\": [...]}")),
+    }
+}
+
 async fn submit(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
@@ -140,24 +155,15 @@ async fn submit(
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Response, Problem> {
     let key = key_of(&headers);
-    let result = async {
-        let key = key?;
-        let items = match json_of(&sized(&shared, body)?)? {
-            Value::Object(mut map) if map.contains_key("messages") => {
-                match (map.remove("messages"), map.len()) {
-                    (Some(Value::Array(items)), 0) => items,
-                    (Some(Value::Array(_)), _) => {
-                        return Err(Problem::new(Kind::Invalid, "nothing may stand beside `messages`"));
-                    }
-                    _ => return Err(Problem::new(Kind::Invalid, "messages: must be an array")),
-                }
-            }
-            item @ Value::Object(_) => vec![item],
-            _ => return Err(Problem::new(Kind::Invalid, "must be a message, or {\"messages\": [...]}")),
-        };
-        shared.submit(&account, items, key).await
+    let read = key.and_then(|key| Ok((items_of(json_of(&sized(&shared, body)?)?)?, key)));
+    let result = match read {
+        Ok((items, key)) => shared.submit(&account, items, key).await,
+        Err(problem) => {
+            shared.refused(&account, &problem);
+            Err(problem)
+        }
     };
-    let results = counted(&account, "submit", result.await)?;
+    let results = counted(&account, "submit", result)?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "messages": results }))).into_response())
 }
 

@@ -160,6 +160,7 @@ fn one(item: &Item, account: &AccountOptions, wall: Timestamp, wrong: &mut Wrong
         priority: Priority::new(priority),
         receipts,
         replace_if_present: false,
+        submission: None,
         text,
         tlvs,
         accepted_at: Timestamp::default(),

@@ -18,6 +18,28 @@ pub enum Error {
     )]
     Client(String),
 
+    /// A durable counter that cannot be granted.
+    #[error("counter {name:?}: {what}")]
+    CounterGrant {
+        /// Its name, as it was written.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A newer release wrote a count.
+    #[error(
+        "the plugins' values in {path} have a durable counter of format {found}, and this release reads format {known}. Start \
+         the release that wrote it"
+    )]
+    CountFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format of the row.
+        found: u8,
+        /// The newest format that this release reads.
+        known: u8,
+    },
+
     /// A key of a value is too long.
     #[error("a key of {octets} octets is longer than the {most} that are allowed")]
     Key {

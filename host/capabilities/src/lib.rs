@@ -5,7 +5,9 @@
 //! in as an argument.
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod counters;
+mod durable;
 mod error;
 mod fetch;
 mod hlr;
@@ -13,7 +15,9 @@ mod log_budget;
 mod shelf;
 mod values;
 
+pub use calendar::{CounterGrant, CounterWindow};
 pub use counters::{CounterMetrics, CounterOptions, Counters, Space};
+pub use durable::{CounterWriter, DurableCounter, DurableCounters, DurableMetrics, DurableOptions};
 pub use error::Error;
 pub use fetch::{
     Fetch, FetchFailure, FetchLimits, FetchMetrics, Fetcher, FetcherOptions, Grant, Grants, Request, Response,

@@ -1,7 +1,9 @@
 //! The durable store of plugins.
 
+mod counts;
 mod memory;
 
+pub(crate) use counts::CountRow;
 pub use memory::MemoryValues;
 
 use crate::Error;
@@ -160,7 +162,8 @@ impl KeyValues {
         Ok(values)
     }
 
-    /// Deletes all that a plugin keeps: when an admin removes it for good. Says how much it was.
+    /// Deletes all that a plugin keeps, its durable counters too: when an admin removes it for good. Says how much its values
+    /// were.
     ///
     /// # Errors
     /// The store failed.
@@ -176,7 +179,8 @@ impl KeyValues {
     pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         Snapshot::take(&self.path, &self.database, |copier| {
             copier.table(VALUES)?;
-            copier.table(USAGE)
+            copier.table(USAGE)?;
+            copier.table(counts::COUNTS)
         })
     }
 
@@ -303,6 +307,7 @@ impl KeyValues {
             // The least key after all of the plugin's is the empty one of the least name after its name.
             let end = format!("{plugin}\0");
             values.retain_in((plugin, "")..(end.as_str(), ""), |_, _| false)?;
+            counts::clear(&transaction, plugin)?;
             let (keys, octets) =
                 transaction.open_table(USAGE)?.remove(plugin)?.map(|usage| usage.value()).unwrap_or_default();
             Usage { keys, octets }

@@ -26,6 +26,8 @@ pub enum Command {
     Top(crate::top::TopCommand),
     /// Find messages, show what became of one, stop one or have it tried now.
     Message(crate::message::MessageCommand),
+    /// One subscriber of a GSM network: where it is, what waits for it; try its messages now, find whether it is there.
+    Subscriber(crate::subscriber::SubscriberCommand),
     /// Peers: where messages go out, and how their links are.
     Peer(crate::peer::PeerCommand),
     /// Accounts: whoever submits messages.
@@ -50,6 +52,8 @@ pub enum Command {
     Ledger(crate::ledger::LedgerCommand),
     /// Which subscribers have told which senders to stop.
     OptOut(crate::opt_out::OptOutCommand),
+    /// Submissions that were refused: counts since the start, and the last of each account.
+    Refusals(crate::refusals::RefusalsCommand),
     /// Show or change how much is logged, until the next start.
     LogLevel(crate::log_level::LogLevelCommand),
     /// Write the whole state into one file, while traffic flows.
@@ -86,6 +90,7 @@ impl Command {
             Self::Status(command) => command.run(streams),
             Self::Top(command) => command.run(streams),
             Self::Message(command) => command.run(streams),
+            Self::Subscriber(command) => command.run(streams),
             Self::Peer(command) => command.run(streams),
             Self::Account(command) => command.run(streams),
             Self::Config(command) => command.run(streams),
@@ -98,6 +103,7 @@ impl Command {
             Self::Table(command) => command.run(streams),
             Self::Ledger(command) => command.run(streams),
             Self::OptOut(command) => command.run(streams),
+            Self::Refusals(command) => command.run(streams),
             Self::LogLevel(command) => command.run(streams),
             Self::Backup(command) => command.run(streams),
             Self::Appliance(command) => command.run(streams),

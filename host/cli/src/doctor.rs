@@ -269,7 +269,7 @@ mod tests {
         assert!(done.out.starts_with("error    configuration  ") && !done.out.contains('\u{1b}'), "{done:?}");
     }
 
-    fn appliance(version: &str, phase: &str, archive: &Value) -> Stub {
+    fn appliance(version: &str, phase: &str, archive: &Value, attention: &Value) -> Stub {
         Stub::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
             .with(
@@ -284,12 +284,13 @@ mod tests {
             .with("GET /v1/queues", 200, &json!([{ "peer": "upstream", "uncertain": 0, "links": 1 }]))
             .with("GET /v1/links", 200, &json!([{ "peer": "upstream", "role": "client", "phase": phase }]))
             .with("GET /v1/archive", 200, archive)
+            .with("GET /v1/attention", 200, attention)
     }
 
     #[test]
     fn a_running_appliance_is_asked() {
         let up = json!({ "state": "up", "backlog": 0, "refused": 0 });
-        let stub = appliance(VERSION, "bound", &up);
+        let stub = appliance(VERSION, "bound", &up, &json!([]));
         let url = stub.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
@@ -308,7 +309,14 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_running_appliance_is_told() {
         let down = json!({ "state": "down", "error": "gone", "backlog": 7, "refused": 0 });
-        let url = appliance("0.0.1", "backing-off", &down).start();
+        let error = |code: &str, kind: &str| {
+            json!({
+                "severity": "error", "code": code, "subject": { "kind": kind, "name": null }, "since": null,
+                "text": "it is down", "remedy": "mend it",
+            })
+        };
+        let attention = json!([error("peer-down", "peer"), error("archive-down", "archive")]);
+        let url = appliance("0.0.1", "backing-off", &down, &attention).start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 3);
         assert_eq!(level(&found, "version"), ["warning"]);

@@ -26,10 +26,12 @@ mod peer;
 mod picture;
 mod pool;
 mod queue;
+mod refusals;
 mod secret;
 mod status;
 #[cfg(test)]
 mod stub;
+mod subscriber;
 pub mod table;
 mod tables;
 mod token;

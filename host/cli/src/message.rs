@@ -3,7 +3,7 @@
 mod shown;
 
 use crate::output::{Failure, Output, Streams};
-use crate::pages::{List, pages};
+use crate::pages::{List, all_pages};
 use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
 use client::{Appliance, ClientError, segment};
@@ -19,6 +19,7 @@ const AFTER: &str = concat!(
     "
 Examples:
   switchyard message find --number 8613012345678
+  switchyard message find --imsi 001010000000001
   switchyard message find --peer upstream --state failed --from 2h
   switchyard message trace 1000000042
   switchyard message send --account demo --from 10655 --to 8613012345678 'a test'
@@ -41,6 +42,12 @@ struct Find {
     /// Only to or from this number.
     #[arg(long)]
     number: Option<String>,
+    /// Only those of this submission to several destinations (SMPP submit_multi).
+    #[arg(long, value_name = "ID")]
+    submission: Option<String>,
+    /// Only to or from the subscriber with this IMSI.
+    #[arg(long, conflicts_with = "number")]
+    imsi: Option<String>,
     /// Only those of this account.
     #[arg(long)]
     account: Option<String>,
@@ -127,7 +134,7 @@ impl MessageCommand {
 }
 
 /// A point in time as people write it, as the API takes it: milliseconds since the epoch.
-fn moment(text: &str, now: u64) -> Result<u64, Failure> {
+pub(crate) fn moment(text: &str, now: u64) -> Result<u64, Failure> {
     if let Some(ago) = parse_duration(text) {
         return Ok(now.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX)));
     }
@@ -153,6 +160,8 @@ impl Find {
         };
         let asked = [
             ("number", self.number),
+            ("submission", self.submission),
+            ("imsi", self.imsi),
             ("account", self.account),
             ("peer", self.peer),
             ("state", self.state),
@@ -173,8 +182,12 @@ impl Task {
             Self::Find(find) => {
                 let limit = find.limit;
                 let list = List { path: "/v1/messages", items: "messages", next: "cursor" };
-                let (messages, next) = pages(appliance, list, &find.query(output.now())?, limit)?;
-                shown::messages(output, &messages, &next)
+                let found = all_pages(appliance, list, &find.query(output.now())?, limit)?;
+                shown::messages(output, &found.items, &found.next)?;
+                if !found.incomplete.is_null() {
+                    output.remark(&crate::table::word(&found.incomplete));
+                }
+                Ok(())
             }
             Self::Show { id, body } => shown::message(output, &trace(&id, body)?),
             Self::Trace { id, body } => shown::trace(output, &trace(&id, body)?),

@@ -44,6 +44,16 @@ pub(crate) enum Failure {
     Output,
 }
 
+/// One thing that is wrong with a document, at its place.
+fn misplaced(wrong: &Value) -> String {
+    let word = |name: &str| wrong[name].as_str().unwrap_or_default().to_owned();
+    let allowed = match word("allowed") {
+        allowed if allowed.is_empty() => String::new(),
+        allowed => format!("; allowed: {allowed}"),
+    };
+    format!("{}: {}{allowed}", word("pointer"), word("what"))
+}
+
 impl Failure {
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Self::File { path: path.to_owned(), source }
@@ -210,18 +220,18 @@ impl Output {
             Failure::Appliance(ClientError::Refused { problem, .. }) if self.json && problem.is_object() => {
                 let _ = writeln!(self.streams.error.borrow_mut(), "{}", terminal::json(problem));
             }
-            Failure::Appliance(ClientError::Refused { problem, detail, .. }) => {
-                match problem.get("reason").and_then(Value::as_str) {
-                    Some(reason) => self.remark(&format!("{reason}: {detail}")),
-                    None => self.remark(&failure.to_string()),
-                }
-                for wrong in problem["problems"].as_array().into_iter().flatten() {
-                    let word = |name: &str| wrong[name].as_str().unwrap_or_default().to_owned();
-                    let allowed = match word("allowed") {
-                        allowed if allowed.is_empty() => String::new(),
-                        allowed => format!("; allowed: {allowed}"),
-                    };
-                    self.remark(&format!("{}: {}{allowed}", word("pointer"), word("what")));
+            Failure::Appliance(ClientError::Refused { problem, title, detail, .. }) => {
+                let told: Vec<String> =
+                    problem["problems"].as_array().into_iter().flatten().map(misplaced).collect();
+                match (problem.get("reason").and_then(Value::as_str), &told[..]) {
+                    (Some(reason), _) => self.remark(&format!("{reason}: {detail}")),
+                    (None, []) => self.remark(&failure.to_string()),
+                    // The detail tells the first of them, too.
+                    (None, [one]) => self.remark(&format!("{title}: {one}")),
+                    (None, all) => {
+                        self.remark(&format!("{title}: {} things are wrong", all.len()));
+                        all.iter().for_each(|one| self.remark(one));
+                    }
                 }
             }
             failure => {

@@ -24,6 +24,26 @@ pub(crate) fn pages(
     query: &[(&str, String)],
     limit: usize,
 ) -> Result<(Vec<Value>, Value), Failure> {
+    let Found { items, next, .. } = all_pages(appliance, list, query, limit)?;
+    Ok((items, next))
+}
+
+/// What several pages have brought together.
+pub(crate) struct Found {
+    pub(crate) items: Vec<Value>,
+    /// Where the list would go on.
+    pub(crate) next: Value,
+    /// Why items may be missing.
+    pub(crate) incomplete: Value,
+}
+
+/// As [`pages`], with the reason why items may be missing.
+pub(crate) fn all_pages(
+    appliance: &Appliance,
+    list: List<'_>,
+    query: &[(&str, String)],
+    limit: usize,
+) -> Result<Found, Failure> {
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
@@ -44,7 +64,8 @@ pub(crate) fn pages(
         }
         let left = page.get_mut("next").map(Value::take).unwrap_or_default();
         if left.is_null() || found.len() >= limit {
-            return Ok((found, left));
+            let incomplete = page.get_mut("incomplete").map(Value::take).unwrap_or_default();
+            return Ok(Found { items: found, next: left, incomplete });
         }
         after = Some(left.as_str().map_or_else(|| left.to_string(), str::to_owned));
     }

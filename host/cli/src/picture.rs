@@ -21,8 +21,8 @@ pub(crate) struct Picture {
     /// Why it takes no traffic; nothing while it does.
     pub(crate) unready: Option<Vec<String>>,
     pub(crate) drain: Value,
-    /// A change of the configuration that is not confirmed yet.
-    pub(crate) pending: Value,
+    /// A list: what needs attention.
+    pub(crate) attention: Value,
 }
 
 impl Picture {
@@ -35,18 +35,18 @@ impl Picture {
             links: appliance.get("/v1/links")?,
             archive: optional(appliance.get("/v1/archive"))?.unwrap_or_default(),
             hooks: optional(appliance.get("/v1/hooks"))?.unwrap_or_default(),
-            networks: optional(appliance.get("/v1/gsm"))?.unwrap_or_default(),
             unready: unready(appliance)?,
             drain: optional(appliance.get("/v1/drain"))?.unwrap_or_default(),
-            pending: Value::Null,
+            attention: appliance.get("/v1/attention")?,
+            networks: Value::Null,
         })
     }
 
-    /// Asks for what takes a little longer as well.
+    /// Asks for core networks as well.
     pub(crate) fn take_all(appliance: &Appliance) -> Result<Self, Failure> {
         let picture = Self::take(appliance)?;
-        let configuration = optional(appliance.get("/v1/configuration"))?.unwrap_or_default();
-        Ok(Self { pending: configuration["pending"].clone(), ..picture })
+        let networks = optional(appliance.get("/v1/gsm"))?.unwrap_or_default();
+        Ok(Self { networks, ..picture })
     }
 
     pub(crate) fn queues(&self) -> &[Value] {
@@ -60,14 +60,6 @@ impl Picture {
     /// GSM core networks.
     pub(crate) fn networks(&self) -> &[Value] {
         self.networks.as_array().map_or(&[], Vec::as_slice)
-    }
-
-    /// Names in live policies that do not exist: the hook's name, and what is named.
-    pub(crate) fn unknown_references(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.hooks.as_array().into_iter().flatten().flat_map(|hook| {
-            let name = hook["hook"].as_str().unwrap_or("?");
-            hook["unknown"].as_array().into_iter().flatten().map(move |unknown| (name, unknown))
-        })
     }
 
     /// Plugins at work: the hook's name, and the plugin's counts.

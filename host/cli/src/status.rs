@@ -15,7 +15,7 @@ const AFTER: &str = concat!(
     "
 Examples:
   switchyard status
-  switchyard status --json | jq '.attention[].what'"
+  switchyard status --json | jq '.attention[].text'"
 );
 
 /// Arguments of `status`.
@@ -33,19 +33,19 @@ impl StatusCommand {
 }
 
 fn status(appliance: &Appliance, output: &Output) -> Result<(), Failure> {
-    let picture = Picture::take_all(appliance)?;
+    let picture = Picture::take(appliance)?;
     let now = output.now();
-    let found = attention(&picture, now);
     if output.json {
         let mut document = picture.figures();
         document["name"] = picture.status["name"].clone();
         document["version"] = picture.status["version"].clone();
         document["uptime-seconds"] = picture.status["uptime_seconds"].clone();
-        document["attention"] = found.iter().map(Finding::json).collect();
+        document["attention"] = picture.attention.clone();
         return output.document(&document);
     }
     output.write(&screen(&picture, now, output))?;
     output.write("\n")?;
+    let found = attention(&picture, now);
     if found.is_empty() {
         return output.line(&output.paint(Tone::Good, "Nothing needs attention."));
     }
@@ -152,6 +152,7 @@ mod tests {
                 }),
             )
             .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/attention", 200, &json!([]))
             .with("GET /v1/archive", 200, &json!({ "state": "up", "backlog": 3, "refused": 0 }))
             .with(
                 "GET /v1/hooks",
@@ -199,13 +200,36 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_attention_is_told_worst_first_with_what_to_do() {
-        let mut strange = queue("gone", 4, 0, Some(NOW - 9_000), "the peer is not in the configuration");
-        strange["configured"] = json!(false);
-        let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
-        doubtful["uncertain"] = json!(3);
+    fn what_needs_attention_is_shown_as_the_appliance_says_it() {
+        let found = |severity: &str, code: &str, since: Option<u64>, text: &str, remedy: Option<&str>| {
+            json!({
+                "severity": severity, "code": code, "subject": { "kind": "appliance", "name": null }, "since": since,
+                "text": text, "remedy": remedy,
+            })
+        };
+        let reverts =
+            format!("version 9 of the configuration reverts at {} unless it is confirmed", NOW + 90_000);
+        let list = json!([
+            found(
+                "error",
+                "peer-down",
+                Some(NOW - 90_000),
+                "no link to upstream is up: refused\u{1b}[2J",
+                Some("switchyard peer test upstream")
+            ),
+            found(
+                "warning",
+                "configuration-unconfirmed",
+                None,
+                &reverts,
+                Some("to keep it: switchyard config confirm")
+            ),
+            found("warning", "new-code", None, "something that this command does not know", None),
+        ]);
         let mut slow = queue("slow", 1, 1, None, "the peer throttles us: learnt rate 9.6 a second");
         slow["learnt_rate"] = json!(9.63);
+        let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
+        doubtful["uncertain"] = json!(3);
         let url = Stub::default()
             .with(
                 "GET /v1/status",
@@ -215,62 +239,17 @@ mod tests {
                     "disk_free": 1_000_000, "disk_low": true, "totals": {},
                 }),
             )
-            .with("GET /v1/ready", 503, &json!({ "status": "not ready", "reasons": ["the disk is low"] }))
-            .with(
-                "GET /v1/queues",
-                200,
-                &json!([
-                    doubtful,
-                    strange,
-                    queue("demo", 7, 0, Some(NOW - 7_200_000), "no link is up"),
-                    slow,
-                    queue("held", 1, 1, None, "suspended by ada: maintenance"),
-                ]),
-            )
-            .with(
-                "GET /v1/links",
-                200,
-                &json!([
-                    link("upstream", "client", "backing-off", Some("refused\u{1b}[2J")),
-                    link("slow", "client", "bound", None),
-                    link("slow", "client", "binding", None),
-                ]),
-            )
-            .with(
-                "GET /v1/archive",
-                200,
-                &json!({ "state": "down", "error": "no route to host", "backlog": 12, "refused": 1 }),
-            )
-            .with(
-                "GET /v1/configuration",
-                200,
-                &json!({ "version": 9, "pending": { "version": 9, "reverts-at": NOW + 90_000 } }),
-            )
-            .with(
-                "GET /v1/hooks",
-                200,
-                &json!([{
-                    "hook": "router",
-                    "counts": [plugin(&json!({ "trap": 2, "verdict": 58 }))],
-                    "unknown": [{ "plugin": "prefix-router", "kind": "peer", "name": "nort" }],
-                }]),
-            )
-            .with(
-                "GET /v1/gsm",
-                200,
-                &json!([{ "name": "home", "faults": [{
-                    "kind": "no-msc", "level": "error", "what": "no MSC is connected", "remedy": "point them here",
-                }, {
-                    "kind": "double-name", "level": "warning", "what": "2 MSCs\u{1b} are M", "remedy": "rename one",
-                }] }]),
-            )
+            .with("GET /v1/ready", 503, &json!({ "status": "not ready", "reasons": ["disk-low"] }))
+            .with("GET /v1/queues", 200, &json!([doubtful, slow]))
+            .with("GET /v1/links", 200, &json!([link("upstream", "client", "backing-off", Some("refused"))]))
+            .with("GET /v1/attention", 200, &list)
             .start();
         let done = run(&url, &["status"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
         insta::assert_snapshot!("status_unwell", done.out);
         let done = run(&url, &["status", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        assert_eq!(document["attention"].as_array().unwrap().len(), 16, "{document:#}");
+        assert_eq!(document["attention"], list, "{document:#}");
         assert_eq!((&document["ready"], &document["uncertain"]), (&json!(false), &json!(3)));
         assert!(!done.out.trim_end().chars().any(char::is_control));
     }

@@ -125,6 +125,20 @@ mod tests {
             queues: (0..queues).map(queue).collect(),
             links: (0..3).map(link).collect(),
             archive: json!({ "state": "up", "backlog": 17 }),
+            attention: json!([
+                {
+                    "severity": "error", "code": "peer-down", "subject": { "kind": "peer", "name": "peer-1" },
+                    "since": NOW - 61_000, "text": "no link to peer-1 is up: connection refused", "remedy": null,
+                },
+                {
+                    "severity": "warning", "code": "messages-uncertain", "subject": { "kind": "queue", "name": "demo" },
+                    "since": null, "text": "1 message was submitted to demo and never answered", "remedy": null,
+                },
+                {
+                    "severity": "warning", "code": "queue-old", "subject": { "kind": "queue", "name": "短信中心" },
+                    "since": null, "text": "2,000 messages wait for 短信中心: idle", "remedy": null,
+                },
+            ]),
             ..Picture::default()
         }
     }
@@ -179,6 +193,7 @@ mod tests {
             .with("GET /v1/queues", 200, &picture(2).queues)
             .with("GET /v1/links", 200, &picture(2).links)
             .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/attention", 200, &json!([]))
             .start();
         let done = run(&url, &["top", "--once", "--json", "--interval", "100ms"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));

@@ -56,7 +56,9 @@
     const rows = (from) => [...from.querySelectorAll("#found tbody tr")];
     while (found && place() && !sleeping() && rows(document).length < 50) {
       const answer = await fetch(place().querySelector("a").href);
-      if (!answer.ok || answer.redirected) return;
+      // The session has ended: this page leads to the login, and back.
+      if (answer.redirected) { location.reload(); return; }
+      if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const more = rows(page);
       if (rows(document).length === 0) {

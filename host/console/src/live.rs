@@ -44,8 +44,9 @@ impl Stream {
             "overview" => pages::overview::regions(visit).await,
             "message" => pages::trace::regions(visit, &self.id).await,
             "hook" => pages::hook::regions(visit, &self.id).await,
-            "peer" => pages::peer::regions(visit, &self.id).await,
+            kind @ ("peer" | "gateway" | "account") => pages::peer::regions(visit, kind, &self.id).await,
             "networks" => pages::networks::regions(visit).await,
+            "subscriber" => pages::subscribers::regions(visit, &self.id).await,
             "queues" => pages::queues::regions(visit).await,
             _ => Err(Refusal::new(StatusCode::NOT_FOUND, "nothing of that name is live")),
         }
@@ -62,7 +63,7 @@ impl Stream {
                     if matches!(refusal.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) =>
                 {
                     self.ended = true;
-                    return Some(Event::default().event("gone").data("{}"));
+                    return Some(gone());
                 }
                 // The appliance may be starting; what is shown stays.
                 Err(_) => continue,
@@ -83,7 +84,23 @@ impl Stream {
     }
 }
 
-pub(crate) async fn stream(visit: Visit, Query(query): Query<Vec<(String, String)>>) -> Response {
+/// The last event of a stream: the page loads itself anew, and so comes to the login where there is no session.
+fn gone() -> Event {
+    Event::default().event("gone").data("{}")
+}
+
+pub(crate) async fn stream(
+    visit: Result<Visit, Response>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Response {
+    let visit = match visit {
+        Ok(visit) => visit,
+        // A browser would follow a redirect of a stream to the login page, find no events there, and give up.
+        Err(refused) if refused.status().is_redirection() => {
+            return Sse::new(stream::iter([Ok::<_, Infallible>(gone())])).into_response();
+        }
+        Err(refused) => return refused,
+    };
     let query = Form::of(query);
     let Ok(permit) = visit.console.streams.clone().try_acquire_owned() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();

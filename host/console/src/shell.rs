@@ -88,6 +88,7 @@ const DONE: &[(&str, &str)] = &[
     ("candidate", "The candidate is on trial. What it does is counted below."),
     ("changed", "Changed. It is in use already."),
     ("confirmed", "Confirmed. The configuration stays as it is."),
+    ("dialled", "The peer is being dialled."),
     ("dismissed", "The trial has ended; what was live stays live."),
     ("draining", "The appliance takes nothing new; what waits goes out."),
     ("filled", "The table is filled. Plugins that ask it are given the new rows."),
@@ -98,6 +99,7 @@ const DONE: &[(&str, &str)] = &[
     ("next-start", "It counts from the next start of the machine."),
     ("ordered", "The order stands. It holds for what waits now and for what comes later."),
     ("password", "Your password is changed; your other sessions have ended."),
+    ("pinged", "The silent short message is accepted. This is its trace."),
     ("promoted", "The candidate is live."),
     ("removed", "Removed."),
     (
@@ -114,6 +116,7 @@ const DONE: &[(&str, &str)] = &[
     ("unchanged", "Nothing was different, so nothing was changed."),
     ("undone", "Undone. What the order held goes its way again."),
     ("uploaded", "The version is kept. It decides nothing until it is activated or tried out."),
+    ("woken", "Its messages that had failed are tried now."),
 ];
 
 /// The sign of the house: two tracks and the points between them.

@@ -157,7 +157,8 @@ fn tone(state: &str) -> &'static str {
     match state {
         "delivered" | "relayed" | "bound" | "ready" | "ok" | "standing" | "live" | "idle+up" | "done"
         | "success" => "good",
-        "failed" | "rejected" | "refused" | "down" | "faulty" | "closed" | "error" | "denied" => "bad",
+        "absent" | "full" | "failed" | "rejected" | "refused" | "down" | "faulty" | "closed" | "error"
+        | "denied" => "bad",
         "expired" | "unknown" | "uncertain" | "cancelled" | "undo-window" | "dialling" | "backing-off"
         | "binding" | "busy+down" | "idle+down" => "warn",
         _ => "plain",

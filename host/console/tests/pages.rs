@@ -87,6 +87,8 @@ const PAGES: &[&str] = &[
     "/gateways/unicom",
     "/gateways/new",
     "/networks",
+    "/subscribers",
+    "/subscribers/msisdn-4915112345678",
     "/tables",
     "/tables?table=tariffs&key=49151",
     "/ledger",
@@ -118,6 +120,7 @@ async fn every_page_is_drawn_whole_and_escapes_what_it_is_told() {
         );
         for strange in [
             "<b>ACME",
+            "<b>phones",
             "<there>",
             "<for>",
             "<meridian>",
@@ -195,6 +198,7 @@ async fn a_viewer_sees_the_pages_and_nothing_to_press() {
         "/uncertain",
         "/gateways/unicom",
         "/networks",
+        "/subscribers/imsi-001010000000001",
         "/tables",
         "/ledger/acme",
         "/opt-outs",
@@ -215,6 +219,33 @@ async fn a_viewer_sees_the_pages_and_nothing_to_press() {
     let shown = send(&console, "/messages/2/cancel", "viewer", "").await;
     assert_eq!(shown.status, StatusCode::FORBIDDEN);
     assert!(shown.text.contains("this user is a viewer"), "{}", shown.text);
+}
+
+#[tokio::test]
+async fn a_subscriber_is_found_woken_and_pinged() {
+    let console = console::router(stub::api(2, 2));
+    let place = |path: &'static str| {
+        let console = console.clone();
+        async move { look(&console, path, "operator").await.place }
+    };
+    assert_eq!(
+        place("/subscribers?number=%2B4915112345678&imsi=").await,
+        "/subscribers/msisdn-4915112345678"
+    );
+    assert_eq!(place("/subscribers?number=&imsi=001010000000001").await, "/subscribers/imsi-001010000000001");
+    let shown = look(&console, "/subscribers/imsi-001010000000001", "operator").await.text;
+    for words in
+        ["absent", "MSC-1", "3 messages", "location update", "/messages?imsi=001010000000001", "/wake"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let woken = send(&console, "/subscribers/msisdn-49151/wake", "operator", "").await;
+    assert_eq!(woken.place, "/subscribers/msisdn-49151?done=woken");
+    let pinged = send(&console, "/subscribers/msisdn-49151/ping", "operator", "").await;
+    assert_eq!(pinged.place, "/messages/2?done=pinged");
+    let nobody = look(&console, "/subscribers/msisdn-404", "operator").await;
+    assert_eq!(nobody.status, StatusCode::NOT_FOUND);
+    assert!(nobody.text.contains("no core network has this subscriber"), "{}", nobody.text);
 }
 
 #[tokio::test]
@@ -374,7 +405,7 @@ async fn the_api_is_below_and_what_is_nowhere_is_a_page() {
     assert!(gone.text.contains("was never accepted here"), "{}", gone.text);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_live_stream_ends_with_its_session_and_with_the_right_to_it() {
     for status in [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN] {
         let ended = Arc::new(AtomicBool::new(false));
@@ -401,6 +432,47 @@ async fn a_live_stream_ends_with_its_session_and_with_the_right_to_it() {
     }
 }
 
+/// The stub's `harbour` waits to be dialled again, its `north` is bound.
+#[tokio::test]
+async fn a_peer_that_waits_is_dialled_by_those_who_may() {
+    let console = console::router(stub::api(6, 4));
+    let button = "Dial now";
+    assert!(look(&console, "/peers/harbour", "operator").await.text.contains(button));
+    assert!(!look(&console, "/peers/harbour", "viewer").await.text.contains(button));
+    assert!(!look(&console, "/peers/north", "operator").await.text.contains(button));
+    let done = send(&console, "/peers/harbour/dial", "operator", "").await;
+    assert_eq!((done.status, done.place.as_str()), (StatusCode::SEE_OTHER, "/peers/harbour?done=dialled"));
+    let shown = look(&console, "/peers/harbour?done=dialled", "operator").await;
+    assert!(shown.text.contains("The peer is being dialled."));
+    let refused = send(&console, "/gateways/unicom/dial", "operator", "").await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert!(refused.text.contains("no gateway that is dialled"), "{}", refused.text);
+    assert_eq!(send(&console, "/peers/harbour/dial", "viewer", "").await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn the_page_of_an_account_tells_of_its_refused_submissions() {
+    let console = console::router(stub::api(6, 4));
+    let shown = look(&console, "/accounts/acme", "viewer").await;
+    assert!(shown.text.contains("Refused submissions") && shown.text.contains("rejected: no credit"));
+    assert!(!look(&console, "/peers/north", "viewer").await.text.contains("Refused submissions"));
+}
+
+/// A page that is left open ends at the login: a reload leads there, with the page as the place to come back to.
+#[tokio::test]
+async fn a_live_page_without_a_session_is_told_to_load_anew() {
+    let console = console::router(stub::api(2, 2));
+    let request = Request::get("/live?of=queues").body(Body::empty()).unwrap();
+    let answer = console.clone().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    assert!(body.starts_with("event: gone") || body.starts_with("event:gone"), "{body:?}");
+    let page = look(&console, "/queues", "").await;
+    assert_eq!((page.status, page.place.as_str()), (StatusCode::SEE_OTHER, "/login?next=%2Fqueues"));
+}
+
 #[tokio::test]
 async fn live_parts_come_as_events_that_name_their_place() {
     let console = console::router(stub::api(2, 2));
@@ -408,6 +480,8 @@ async fn live_parts_come_as_events_that_name_their_place() {
         "/live?of=overview",
         "/live?of=hook&id=router",
         "/live?of=peer&id=north",
+        "/live?of=gateway&id=unicom",
+        "/live?of=account&id=acme",
         "/live?of=queues",
         "/live?of=message&id=2",
         "/live?of=networks",

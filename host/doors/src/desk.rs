@@ -1,4 +1,4 @@
-use crate::{Core, Deliveries, Delivery, Hub};
+use crate::{Core, Deliveries, Delivery, Hub, Protocol};
 use engine::{Answer, Event, ReplyTo};
 use model::LinkId;
 use parking_lot::Mutex;
@@ -25,7 +25,13 @@ impl Desk {
     /// Opens the desk; its answers are handed out until the hub forgets it. Must be called inside a tokio runtime.
     #[must_use]
     pub fn open(hub: &Hub) -> Arc<Self> {
-        let (link, deliveries) = hub.add();
+        Self::open_for(hub, Protocol::Internal)
+    }
+
+    /// The same for submissions of this protocol.
+    #[must_use]
+    pub fn open_for(hub: &Hub, protocol: Protocol) -> Arc<Self> {
+        let (link, deliveries) = hub.add_for(protocol);
         let desk = Arc::new(Self { link, next: AtomicU64::new(1), waiting: Mutex::default() });
         tokio::spawn(desk.clone().hand_out(deliveries));
         desk

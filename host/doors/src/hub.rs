@@ -1,11 +1,11 @@
-use crate::{AccountRates, Core};
-use engine::{Answer, Command, Event, ReplyTo};
-use model::{LinkId, Message, MessageId, Outcome, PeerMessageId, Ticket};
+use crate::{AccountRates, Core, Protocol, Refusals, Refused};
+use engine::{Answer, Command, Event, RefusedSubmission, ReplyTo};
+use model::{LinkId, Message, MessageId, Outcome, PeerMessageId, Ticket, Timestamp};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What the engine wants from one link: a [`Command`] without the link's name.
@@ -49,14 +49,22 @@ pub enum Delivery {
 /// Deliveries for one link, in the order of the engine's commands.
 pub type Deliveries = UnboundedReceiver<Vec<Delivery>>;
 
+/// A live link.
+#[derive(Debug)]
+struct Registered {
+    deliveries: UnboundedSender<Vec<Delivery>>,
+    protocol: Protocol,
+}
+
 /// Who is where: brings the engine's commands to the links, one batch a link.
 ///
 /// The channels have no bound of their own; what is in them is bounded by the windows of the links.
 #[derive(Debug, Default)]
 pub struct Hub {
     next: AtomicU64,
-    links: RwLock<FxHashMap<LinkId, UnboundedSender<Vec<Delivery>>>>,
+    links: RwLock<FxHashMap<LinkId, Registered>>,
     rates: AccountRates,
+    refusals: Refusals,
 }
 
 impl Hub {
@@ -70,10 +78,32 @@ impl Hub {
     /// may do this, HTTP as well as SMPP; it must [`Hub::remove`] itself when it closes.
     #[must_use]
     pub fn add(&self) -> (LinkId, Deliveries) {
+        self.add_for(Protocol::Internal)
+    }
+
+    /// The same for a link of this protocol, under which its refused submissions are counted.
+    #[must_use]
+    pub fn add_for(&self, protocol: Protocol) -> (LinkId, Deliveries) {
         let id = LinkId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let (sender, receiver) = unbounded_channel();
-        self.links.write().insert(id, sender);
+        let (deliveries, receiver) = unbounded_channel();
+        self.links.write().insert(id, Registered { deliveries, protocol });
         (id, receiver)
+    }
+
+    /// Refused submissions of all protocols.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Counts a submission that the engine has refused.
+    fn refused(&self, refused: RefusedSubmission) {
+        let RefusedSubmission { link, origin, source, destination, refusal } = refused;
+        // A link that has gone is taken for one of ours; its submitter hears of nothing any more.
+        let protocol = self.links.read().get(&link).map(|link| link.protocol).unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        self.refusals.record(origin, Refused::by_rule(at, protocol, (source, destination), refusal), 1);
     }
 
     /// Forgets a link: nothing more is delivered to it.
@@ -112,6 +142,10 @@ impl Hub {
                     (link, Delivery::Send { message, leg, taken, want_receipt, more, ticket })
                 }
                 Command::Answer { to, answer } => (to.link, Delivery::Answer { token: to.token, answer }),
+                Command::Refused(refused) => {
+                    self.refused(*refused);
+                    continue;
+                }
                 Command::Ask { link, id, peer_id, message, leg } => {
                     (link, Delivery::Ask { id, peer_id, message, leg })
                 }
@@ -125,9 +159,9 @@ impl Hub {
         if !batches.is_empty() {
             let links = self.links.read();
             for (link, batch) in batches {
-                if let Some(sender) = links.get(&link) {
+                if let Some(link) = links.get(&link) {
                     // A closed channel is a link that is just leaving: as if it were gone.
-                    let _ = sender.send(batch);
+                    let _ = link.deliveries.send(batch);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What every door of the house needs, whatever protocol it speaks: the way into the core ([`Core`]), the way back
 //! ([`Hub`], or [`Desk`] for those that only ask), what wakes those who watch number pools ([`PoolFeed`]), the question where a message goes ([`Routing`]), the way from a text to its
-//! octets ([`text`]), and the rules that all of them hold to: passwords ([`Verifier`], [`LoginLimiter`]), connections ([`Acceptor`]), addresses ([`Network`],
+//! octets ([`text`]), and the rules that all of them hold to: refused submissions ([`Refusals`]), passwords ([`Verifier`], [`LoginLimiter`]), connections ([`Acceptor`]), addresses ([`Network`],
 //! [`SourceRules`]), rates ([`Bucket`]).
 //!
 //! A door is anything through which messages come and go: an SMPP or SGIP link, a business system's HTTP call, a push to
@@ -19,6 +19,7 @@ mod password;
 mod pool_feed;
 mod ports;
 mod rate;
+mod refusals;
 mod rules;
 mod server_certificate;
 pub mod text;
@@ -36,6 +37,7 @@ pub use password::{PasswordError, Verifier, check_password_hash, hash_password};
 pub use pool_feed::{PoolFeed, PoolNews};
 pub use ports::{Core, Routing};
 pub use rate::{AccountRate, AccountRates, Bucket};
+pub use refusals::{KEPT_REFUSALS, Protocol, Refusals, Refused};
 pub use rules::{Network, ParseNetworkError, SourceRules, matches};
 pub use server_certificate::{Certificate, TlsError, own_certificate};
 pub use unread::Unread;

@@ -30,6 +30,7 @@ fn message(number: u64, by: &Arc<DecidedBy>) -> Message {
         priority: Priority::default(),
         receipts: ReceiptRequest::NONE,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: Bytes::new(),
         accepted_at: Timestamp(0),

@@ -7,19 +7,29 @@ use crate::resolving::Subscription;
 use crate::senders::Found;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
-use crate::{Answer, Command, Output, ReplyTo};
+use crate::{Answer, Command, Output, RefusedSubmission, ReplyTo};
 use model::{
-    FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed, StepKind,
-    SubmissionKey, Timestamp, Verdict,
+    FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed,
+    SUBMISSION_IDS, StepKind, SubmissionKey, Timestamp, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+fn tell_refused(message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut Output) {
+    out.commands.push(Command::Refused(Box::new(RefusedSubmission {
+        link: reply.link,
+        origin: message.origin,
+        source: message.source.clone(),
+        destination: message.destination.clone(),
+        refusal,
+    })));
+}
+
 impl Engine {
     pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
         let Some(message) = self.awaits_content_to_replace(message, reply, out) else { return };
-        let answer = match self.accept(now, message, out) {
+        let answer = match self.accept(now, message, reply, out) {
             Ok(id) => Answer::Accepted(id),
             Err(refusal) => Answer::Refused(refusal),
         };
@@ -29,14 +39,14 @@ impl Engine {
     pub(crate) fn accept_many(
         &mut self,
         now: Now,
-        messages: Vec<Message>,
+        (messages, shared_id): (Vec<Message>, bool),
         key: Option<SubmissionKey>,
         reply: ReplyTo,
         out: &mut Output,
     ) {
         let origin = messages.first().map(|message| message.origin);
         let known = match (origin, &key) {
-            (Some(origin), Some(key)) => self.keys.find(origin, key),
+            (Some(origin), Some(key)) => self.keys.find(origin, key, (now.mono, self.settings.key_retention)),
             _ => Known::No,
         };
         let room = match (origin, &key) {
@@ -51,17 +61,33 @@ impl Engine {
                 self.totals.repeated += 1;
                 Answer::AcceptedMany(results)
             }
-            Known::Other => Answer::Refused(Refusal::KeyReused),
+            Known::Other => {
+                for message in &messages {
+                    tell_refused(message, Refusal::KeyReused, reply, out);
+                }
+                Answer::Refused(Refusal::KeyReused)
+            }
             Known::No if !room && key.as_ref().is_some_and(|key| key.required) => {
                 self.totals.refused += messages.len() as u64;
                 let oldest = origin.and_then(|origin| self.keys.oldest(origin));
                 let wait = oldest.map_or(Duration::ZERO, |until| until - now.mono);
                 let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+                for message in &messages {
+                    tell_refused(message, Refusal::KeysFull { retry_after }, reply, out);
+                }
                 Answer::Refused(Refusal::KeysFull { retry_after })
             }
             Known::No => {
-                let results: Vec<_> =
-                    messages.into_iter().map(|message| self.accept(now, message, out)).collect();
+                // What is replaced may make a receipt, whose id would stand between those of the messages.
+                let shared_id = shared_id
+                    && (2..=SUBMISSION_IDS).contains(&(messages.len() as u64))
+                    && !messages.iter().any(|message| message.replace_if_present);
+                // A refused message takes no id: this is the first accepted one's.
+                let submission = shared_id.then_some(self.next_id);
+                let results: Vec<_> = messages
+                    .into_iter()
+                    .map(|message| self.accept(now, Message { submission, ..message }, reply, out))
+                    .collect();
                 // Where nothing was accepted there is nothing to protect, and the next try may fare better.
                 if let (Some(origin), Some(key)) = (origin, key)
                     && room
@@ -77,22 +103,32 @@ impl Engine {
         out.commands.push(Command::Answer { to: reply, answer });
     }
 
-    fn accept(&mut self, now: Now, mut message: Message, out: &mut Output) -> Result<MessageId, Refusal> {
+    /// Counts a refusal, and tells of it.
+    fn refuse(&mut self, message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut Output) -> Refusal {
+        self.totals.refused += 1;
+        tell_refused(message, refusal, reply, out);
+        refusal
+    }
+
+    fn accept(
+        &mut self,
+        now: Now,
+        mut message: Message,
+        reply: ReplyTo,
+        out: &mut Output,
+    ) -> Result<MessageId, Refusal> {
         let mut verdict = std::mem::replace(&mut message.routed.verdict, Verdict::Hold(Timestamp(0)));
         let redirected = self.redirect(now, &message, &mut verdict);
         message.routed.verdict = verdict;
         let judged = self.judge(now, &mut message);
-        if judged.is_err() {
-            self.totals.refused += 1;
-        }
-        let leg = judged?;
-        self.reserve(&message.routed).inspect_err(|_| self.totals.refused += 1)?;
+        let leg = judged.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
+        let reserved = self.reserve(&message.routed);
+        reserved.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
         let sender = self.find_sender(now, self.next_id, &mut message, out);
         if let Some(reason) = sender.refused {
             self.unreserve(&message.routed);
-            self.totals.refused += 1;
             self.totals.opted_out += u64::from(reason == RejectReason::OptedOut);
-            return Err(Refusal::Rejected(reason));
+            return Err(self.refuse(&message, Refusal::Rejected(reason), reply, out));
         }
         let replaced = self.replaced_by(&message);
         self.totals.accepted += 1;
@@ -313,6 +349,9 @@ impl Engine {
         }
         let slot = self.slab.insert(entry);
         self.ids.insert(&self.slab, slot);
+        if !own_receipt && let Some(submission) = message.submission {
+            self.submissions.join(submission, message.id);
+        }
         self.name_subscriber(slot, message);
         if !own_receipt {
             self.pairs.insert(&mut self.slab, slot);

@@ -22,6 +22,21 @@ impl Output {
     }
 }
 
+/// A submission that the engine has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSubmission {
+    /// The link that submitted it.
+    pub link: LinkId,
+    /// The account, or the peer that it came from.
+    pub origin: model::PeerId,
+    /// The sender.
+    pub source: model::Address,
+    /// The addressee.
+    pub destination: model::Address,
+    /// Why.
+    pub refusal: Refusal,
+}
+
 /// Something to be done in the world.
 #[derive(Debug)]
 pub enum Command {
@@ -54,6 +69,8 @@ pub enum Command {
         /// What.
         answer: Answer,
     },
+    /// A submission was refused. It comes before the answer, and is for whoever counts refusals.
+    Refused(Box<RefusedSubmission>),
     /// Ask the peer what became of a message (query_sm). Answered by [`crate::Event::Told`].
     Ask {
         /// A link of the peer's.

@@ -11,6 +11,7 @@ use crate::pools::Pools;
 use crate::random::Random;
 use crate::resolving::{Resolving, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
+use crate::submissions::Submissions;
 use crate::timer::{Timer, Timers};
 use crate::turns::Turns;
 use crate::{Answer, Command, Event, Output, Settings};
@@ -31,6 +32,7 @@ pub struct Engine {
     pub(crate) slab: Slab,
     pub(crate) ids: IdIndex,
     pub(crate) pairs: PairIndex,
+    pub(crate) submissions: Submissions,
     pub(crate) receipts: ReceiptIndex,
     pub(crate) parking: Parking,
     pub(crate) peers: Vec<Peer>,
@@ -134,6 +136,7 @@ impl Engine {
         let mut random = Random::new(settings.seed);
         Self {
             pairs: PairIndex::new(random.next()),
+            submissions: Submissions::default(),
             receipts: ReceiptIndex::new(random.next()),
             keys: Keys::new(random.next()),
             consents: Consents::default(),
@@ -185,7 +188,9 @@ impl Engine {
             Event::LinkPaused { link } => self.link_paused(link),
             Event::LinkDown { link } => self.link_down(now, link, out),
             Event::Accept { message, reply } => self.accept_one(now, *message, reply, out),
-            Event::AcceptMany { messages, key, reply } => self.accept_many(now, messages, key, reply, out),
+            Event::AcceptMany { messages, shared_id, key, reply } => {
+                self.accept_many(now, (messages, shared_id), key, reply, out);
+            }
             Event::Outcome { link, id, outcome } => self.outcome(now, link, id, outcome, out),
             Event::Receipt { peer, receipt, reply } => self.receipt(now, peer, receipt, reply, out),
             Event::Told { id, receipt } => self.told(now, id, receipt, out),
@@ -557,6 +562,7 @@ impl Engine {
         self.ids.remove(&self.slab, id);
         if !self.slab[slot].has(flag::OWN_RECEIPT) {
             self.pairs.remove(&mut self.slab, slot);
+            self.submissions.leave(id);
         }
         self.slab[slot].side = None;
         if self.slab[slot].has(flag::IN_FIFO) {

@@ -52,11 +52,16 @@ pub enum Event {
     /// One submission to several destinations (submit_multi): accepted or refused one by one, answered once by
     /// [`crate::Answer::AcceptedMany`], ids counting up in the order of the messages.
     ///
+    /// With `shared_id` the id of the first accepted message stands for all of them ([`Message::submission`]): in queries,
+    /// cancellations and receipts. At most [`model::SUBMISSION_IDS`] messages can share an id; more keep ids of their own.
+    ///
     /// With a key it may be repeated: as long as the key is remembered ([`crate::Settings::key_retention`]) the first
     /// answer is given again and nothing is accepted twice. A submission of which nothing was accepted is not remembered.
     AcceptMany {
         /// The messages, all of one origin.
         messages: Vec<Message>,
+        /// One id stands for all.
+        shared_id: bool,
         /// The submitter's own name for the submission.
         key: Option<SubmissionKey>,
         /// Who is to be told.
@@ -88,7 +93,8 @@ pub enum Event {
         /// The peer's word, in the shape of a receipt.
         receipt: Option<Receipt>,
     },
-    /// The submitter asks for a message's state (query_sm). Answered by [`crate::Answer::State`] or a refusal.
+    /// The submitter asks for a message's state (query_sm). Answered by [`crate::Answer::State`] or a refusal. The id of a
+    /// submission to several destinations asks for all of them together.
     Query {
         /// Who asks; others' messages are unknown to it.
         origin: PeerId,
@@ -99,7 +105,9 @@ pub enum Event {
         /// Who is to be told.
         reply: ReplyTo,
     },
-    /// The submitter cancels one message (cancel_sm with an id). Answered by [`crate::Answer::Done`] or a refusal.
+    /// The submitter cancels one message (cancel_sm with an id). Answered by [`crate::Answer::Done`] or a refusal. The id of
+    /// a submission to several destinations cancels every message of it that can still be cancelled; `Done` means that at
+    /// least one was.
     Cancel {
         /// Who asks; others' messages are unknown to it.
         origin: PeerId,
@@ -107,6 +115,9 @@ pub enum Event {
         id: MessageId,
         /// The source that the submission carried; must match. `None` skips the check.
         source: Option<Address>,
+        /// Of a submission to several destinations, only the messages to this one. Ignored for a message that was submitted
+        /// alone.
+        destination: Option<Address>,
         /// Who is to be told.
         reply: ReplyTo,
     },
@@ -123,7 +134,8 @@ pub enum Event {
         /// Who is to be told.
         reply: ReplyTo,
     },
-    /// The submitter replaces the text of a waiting message (replace_sm). Answered by [`crate::Answer::Done`].
+    /// The submitter replaces the text of a waiting message (replace_sm). Answered by [`crate::Answer::Done`] or a refusal;
+    /// the id of a submission to several destinations is refused with [`model::Refusal::WrongState`].
     Replace {
         /// Who asks; others' messages are unknown to it.
         origin: PeerId,

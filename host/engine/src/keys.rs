@@ -129,9 +129,19 @@ impl Keys {
         self.records.get(usize::try_from(serial.checked_sub(self.first())?).ok()?)
     }
 
-    pub(crate) fn find(&self, origin: PeerId, key: &SubmissionKey) -> Known {
+    /// What is known of a key that is asked for at this moment, where keys are remembered for `retention`.
+    pub(crate) fn find(
+        &self,
+        origin: PeerId,
+        key: &SubmissionKey,
+        (now, retention): (Moment, Duration),
+    ) -> Known {
         let hash = self.hash(origin, &key.octets);
-        let is_it = |record: &Record| record.origin == origin && *record.octets == *key.octets;
+        // What is forgotten before this moment is older than the key's lifetime.
+        let bound = key.lifetime.map_or(Moment(0), |lifetime| now + retention.saturating_sub(lifetime));
+        let is_it = |record: &Record| {
+            record.origin == origin && *record.octets == *key.octets && record.until > bound
+        };
         let found = self
             .index
             .find(hash, |(known, serial)| *known == hash && self.record(*serial).is_some_and(is_it));
@@ -244,7 +254,11 @@ mod tests {
     }
 
     fn key(name: &[u8], digest: u64) -> SubmissionKey {
-        SubmissionKey { octets: smallvec::SmallVec::from_slice(name), digest, required: true }
+        SubmissionKey { octets: smallvec::SmallVec::from_slice(name), digest, required: true, lifetime: None }
+    }
+
+    fn find(keys: &Keys, origin: PeerId, key: &SubmissionKey) -> Known {
+        keys.find(origin, key, (Moment(0), RETENTION))
     }
 
     #[test]
@@ -253,13 +267,13 @@ mod tests {
         let answer = vec![Ok(MessageId(5)), Err(Refusal::QueueFull)];
         let record = keys.remember(PeerId(1), key(b"a", 1), at(1000), answer.clone());
         keys.remember(PeerId(1), key(b"b", 1), at(2000), Vec::new());
-        assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::Same(answer.clone()));
-        assert_eq!(keys.find(PeerId(1), &key(b"a", 2)), Known::Other);
-        assert_eq!(keys.find(PeerId(2), &key(b"a", 1)), Known::No);
+        assert_eq!(find(&keys, PeerId(1), &key(b"a", 1)), Known::Same(answer.clone()));
+        assert_eq!(find(&keys, PeerId(1), &key(b"a", 2)), Known::Other);
+        assert_eq!(find(&keys, PeerId(2), &key(b"a", 1)), Known::No);
         assert_eq!(keys.forget(Moment(1999)), None);
         assert_eq!(keys.forget(Moment(2000)), Some(record.serial + 1));
-        assert_eq!(keys.find(PeerId(1), &key(b"a", 1)), Known::No);
-        assert!(matches!(keys.find(PeerId(1), &key(b"b", 1)), Known::Same(_)));
+        assert_eq!(find(&keys, PeerId(1), &key(b"a", 1)), Known::No);
+        assert!(matches!(find(&keys, PeerId(1), &key(b"b", 1)), Known::Same(_)));
         assert_eq!(keys.forget(Moment(3000)), Some(2));
         assert!(keys.shares.is_empty());
         assert_eq!(keys.len(), 0);
@@ -274,7 +288,7 @@ mod tests {
         let mut again = Keys::new(2);
         again.recover(first, at(2).0, RETENTION);
         again.recover(second.clone(), at(2).0, RETENTION);
-        assert_eq!(again.find(PeerId(1), &key(b"y", 3)), Known::Same(answer));
+        assert_eq!(find(&again, PeerId(1), &key(b"y", 3)), Known::Same(answer));
         assert_eq!(again.remember(PeerId(1), key(b"z", 0), at(2), Vec::new()).serial, second.serial + 1);
     }
 
@@ -288,9 +302,36 @@ mod tests {
         assert_eq!(again.len(), 0);
         again.recover(young, at(2500).0, RETENTION);
         assert_eq!(again.len(), 1);
-        assert_eq!(again.find(PeerId(1), &key(b"x", 3)), Known::No);
+        assert_eq!(find(&again, PeerId(1), &key(b"x", 3)), Known::No);
         assert_eq!(again.forget(Moment(2500)), Some(1), "its row goes as well");
         assert_eq!(again.forget(Moment(2500)), None);
+    }
+
+    #[test]
+    fn a_key_with_a_lifetime_names_a_new_submission_after_it_also_after_a_start() {
+        let (retention, lifetime) = (Duration::from_secs(1000), Duration::from_secs(10));
+        let shown = |seconds: u64| Now { wall: Timestamp(seconds * 1000), mono: Moment(seconds * 1000) };
+        let key = SubmissionKey { lifetime: Some(lifetime), ..key(b"a", 1) };
+        let first = vec![Ok(MessageId(5))];
+        let mut keys = Keys::new(1);
+        let record = keys.remember(PeerId(1), key.clone(), (shown(100), retention), first.clone());
+        let known = |keys: &Keys, at: u64| keys.find(PeerId(1), &key, (Moment(at), retention));
+        assert_eq!(known(&keys, 109_999), Known::Same(first.clone()));
+        assert_eq!(known(&keys, 110_000), Known::No);
+        // The next process finds the key on disk, 8 seconds after it was written, and its own clock begins at 3 seconds.
+        let mut again = Keys::new(2);
+        again.recover(record, Now { wall: Timestamp(108_000), mono: Moment(3000) }, retention);
+        assert_eq!(known(&again, 4999), Known::Same(first));
+        assert_eq!(known(&again, 5000), Known::No);
+        // The new submission is remembered beside the old one, and each is forgotten at its own time.
+        let second = vec![Ok(MessageId(6))];
+        let now = Now { wall: Timestamp(110_000), mono: Moment(5000) };
+        again.remember(PeerId(1), key.clone(), (now, retention), second.clone());
+        assert_eq!(known(&again, 5001), Known::Same(second.clone()));
+        assert_eq!(again.forget(Moment(995_000)), Some(1));
+        assert_eq!(again.len(), 1);
+        let lasting = SubmissionKey { lifetime: None, ..key.clone() };
+        assert_eq!(again.find(PeerId(1), &lasting, (Moment(995_000), retention)), Known::Same(second));
     }
 
     #[test]
@@ -303,7 +344,7 @@ mod tests {
             keys.remember(PeerId(1), key(&[name], 1), at(1), answer.clone());
         }
         for (name, answer) in (b'a'..).zip(answers) {
-            assert_eq!(keys.find(PeerId(1), &key(&[name], 1)), Known::Same(answer));
+            assert_eq!(find(&keys, PeerId(1), &key(&[name], 1)), Known::Same(answer));
         }
     }
 

@@ -40,6 +40,8 @@ mod settings;
 mod slab;
 mod status;
 mod strangers;
+mod submissions;
+mod subscriber_survey;
 mod subscribers;
 mod survey;
 mod timer;
@@ -49,7 +51,7 @@ pub use batch::{
     Batch, Consent, Handed, JournalPart, KeyRecord, OperationRecord, ParkedRecord, Part, PoolRecord,
     Progress, Recovered, Remembered, Waiting,
 };
-pub use command::{Answer, Command, LedgerAnswer, OrderRefusal, Output, QueriedState};
+pub use command::{Answer, Command, LedgerAnswer, OrderRefusal, Output, QueriedState, RefusedSubmission};
 pub use counts::{ANSWER_BOUNDS, Counts};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
@@ -58,4 +60,5 @@ pub use pools::{Pool, PoolBatch, PoolLimits, Purge, Reply, step};
 pub use resolving::ResolvingStatus;
 pub use settings::{PeerSettings, Settings, Uncertainty};
 pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};
+pub use subscriber_survey::{SubscriberNames, SubscriberSurvey, SubscriberTurn};
 pub use survey::Survey;

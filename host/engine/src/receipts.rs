@@ -357,6 +357,7 @@ impl Engine {
             priority: Priority::new(1),
             receipts: ReceiptRequest::NONE,
             replace_if_present: false,
+            submission: message.submission,
             // The beginning of the text belongs into the receipt's text form.
             text: Text {
                 octets: beginning(&message.text),

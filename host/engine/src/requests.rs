@@ -9,6 +9,7 @@ use model::{Address, FinalState, Message, MessageId, Now, PeerId, ReceiptState, 
 /// Whose message is asked for, and by which door.
 struct Claim<'a> {
     origin: PeerId,
+    /// The id as the submitter has it: of a message, or of a submission to several destinations.
     id: MessageId,
     source: Option<&'a Address>,
     reply: ReplyTo,
@@ -21,19 +22,26 @@ impl Engine {
                 let claim = Claim { origin: *origin, id: *id, source: source.as_ref(), reply: *reply };
                 let slot = match self.find_claimed(&claim, None, source.is_some(), out) {
                     Found::Here(slot) => slot,
-                    Found::Wait => return self.wait_for_content(*id, event),
+                    Found::Wait(id) => return self.wait_for_content(id, event),
                     Found::Answered => return,
                 };
-                (*reply, Answer::State(self.queried(slot)))
+                (*reply, Answer::State(self.queried(slot, *id)))
             }
-            Event::Cancel { origin, id, source, reply } => {
+            Event::Cancel { origin, id, source, destination, reply } => {
                 let claim = Claim { origin: *origin, id: *id, source: source.as_ref(), reply: *reply };
                 let slot = match self.find_claimed(&claim, Some(Refusal::WrongState), true, out) {
                     Found::Here(slot) => slot,
-                    Found::Wait => return self.wait_for_content(*id, event),
+                    Found::Wait(id) => return self.wait_for_content(id, event),
                     Found::Answered => return,
                 };
-                if self.is_waiting(slot) {
+                let all = self.live_of_submission(*id);
+                if !all.is_empty() {
+                    let reply = *reply;
+                    match self.cancel_submission(now, (slot, all), destination.as_ref(), out) {
+                        Ok(answer) => (reply, answer),
+                        Err(id) => return self.wait_for_content(id, event),
+                    }
+                } else if self.is_waiting(slot) {
                     self.end(now, slot, FinalState::Cancelled, None, out);
                     (*reply, Answer::Done)
                 } else {
@@ -67,11 +75,16 @@ impl Engine {
                 let claim = Claim { origin: *origin, id: *id, source: Some(source), reply: *reply };
                 let slot = match self.find_claimed(&claim, Some(Refusal::WrongState), true, out) {
                     Found::Here(slot) => slot,
-                    Found::Wait => return self.wait_for_content(*id, event),
+                    Found::Wait(id) => return self.wait_for_content(id, event),
                     Found::Answered => return,
                 };
-                let reply = *reply;
-                (reply, self.replace(now, slot, event, out))
+                let (id, reply) = (*id, *reply);
+                // replace_sm names one message (SMPP 3.4 §4.10), and this id names several.
+                if self.live_of_submission(id).is_empty() {
+                    (reply, self.replace(now, slot, event, out))
+                } else {
+                    (reply, Answer::Refused(Refusal::WrongState))
+                }
             }
             Event::Settle { id, again, reply } => {
                 let answer = match self.ids.get(&self.slab, *id) {
@@ -109,7 +122,40 @@ impl Engine {
         self.waiting_for_content.entry(id).or_default().push(event);
     }
 
-    /// Finds a message for one who claims to have submitted it.
+    /// Cancels the messages of a submission that wait, all of them or those to one destination; `claimed` is one of them, with
+    /// its content. The error is a message whose content must be read first.
+    fn cancel_submission(
+        &mut self,
+        now: Now,
+        (claimed, mut all): (Slot, Vec<Slot>),
+        destination: Option<&Address>,
+        out: &mut Output,
+    ) -> Result<Answer, MessageId> {
+        all.retain(|slot| self.is_waiting(*slot));
+        if let (Some(destination), Some(message)) = (destination, &self.slab[claimed].message) {
+            let pair = self.pairs.key(message.origin, &message.source.value, &destination.value);
+            all.retain(|slot| self.slab[*slot].pair == pair);
+        }
+        // Done is only said of ends that are durable, and an end may need the content for its receipt.
+        let missing: Vec<Slot> =
+            all.iter().copied().filter(|slot| self.slab[*slot].message.is_none()).collect();
+        if let Some(first) = missing.first() {
+            let id = self.slab[*first].id;
+            missing.iter().for_each(|slot| self.load_if_missing(*slot, out));
+            return Err(id);
+        }
+        let ids: Vec<MessageId> = all.iter().map(|slot| self.slab[*slot].id).collect();
+        for id in &ids {
+            // The end of one may move the slot of another.
+            if let Some(slot) = self.ids.get(&self.slab, *id) {
+                self.end(now, slot, FinalState::Cancelled, None, out);
+            }
+        }
+        Ok(if ids.is_empty() { Answer::Refused(Refusal::WrongState) } else { Answer::Done })
+    }
+
+    /// Finds a message for one who claims to have submitted it; of a submission to several destinations, the first that has
+    /// not ended.
     fn find_claimed(
         &mut self,
         claim: &Claim<'_>,
@@ -117,7 +163,10 @@ impl Engine {
         needs_content: bool,
         out: &mut Output,
     ) -> Found {
-        let Some(slot) = self.ids.get(&self.slab, claim.id) else {
+        let all = self.live_of_submission(claim.id);
+        let ending = |slot: &&Slot| self.slab[**slot].state == State::Ending;
+        let of_submission = all.iter().find(|slot| !ending(slot)).or(all.first());
+        let Some(slot) = of_submission.copied().or_else(|| self.ids.get(&self.slab, claim.id)) else {
             out.commands.push(Command::LookUp {
                 origin: claim.origin,
                 id: claim.id,
@@ -133,12 +182,14 @@ impl Engine {
         if mine && needs_content && content.is_none() {
             if entry.state == State::Ending {
                 // Its end is on its way to the disk.
-                let answer = too_late.map_or_else(|| Answer::State(self.queried(slot)), Answer::Refused);
+                let answer =
+                    too_late.map_or_else(|| Answer::State(self.queried(slot, claim.id)), Answer::Refused);
                 out.commands.push(Command::Answer { to: claim.reply, answer });
                 return Found::Answered;
             }
+            let id = entry.id;
             self.load_if_missing(slot, out);
-            return Found::Wait;
+            return Found::Wait(id);
         }
         let same_source = match (claim.source, &content) {
             (Some(source), Some(message)) => source.value == message.source.value,
@@ -156,7 +207,7 @@ impl Engine {
         self.slab[slot].state.waits()
     }
 
-    fn queried(&self, slot: Slot) -> QueriedState {
+    fn queried(&self, slot: Slot, id: MessageId) -> QueriedState {
         let entry = &self.slab[slot];
         let error = entry.side.as_ref().and_then(|side| {
             side.steps.iter().rev().find_map(|step| match step.kind {
@@ -164,7 +215,7 @@ impl Engine {
                 _ => None,
             })
         });
-        QueriedState { id: entry.id, state: ReceiptState::Enroute, final_at: None, error: error.unwrap_or(0) }
+        QueriedState { id, state: ReceiptState::Enroute, final_at: None, error: error.unwrap_or(0) }
     }
 
     fn replace(&mut self, now: Now, slot: Slot, event: Event, out: &mut Output) -> Answer {
@@ -222,8 +273,8 @@ impl Engine {
 
 enum Found {
     Here(Slot),
-    /// Its content is being read; the request comes again with it.
-    Wait,
+    /// The content of this message is being read; the request comes again with it.
+    Wait(MessageId),
     /// The answer, or the question to the store, is among the commands.
     Answered,
 }

@@ -157,6 +157,11 @@ impl Resolving {
         }
     }
 
+    /// The messages that wait for a number, in order; some may have left by themselves.
+    pub(crate) fn waiting_for(&self, number: &AddressBytes) -> &[MessageId] {
+        self.numbers.get(number).map(Number::left).unwrap_or_default()
+    }
+
     /// The IMSI that is remembered of a number.
     pub(crate) fn remembered_imsi(&self, number: &AddressBytes, now: Moment) -> Option<Imsi> {
         let answer = self.known.get(number, now)?;

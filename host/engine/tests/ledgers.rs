@@ -88,6 +88,7 @@ fn message() -> Message {
         priority: Priority::default(),
         receipts: ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
         // A parameter that any peer may see, and one of the house's own.
         tlvs: Bytes::from_static(&[0x02, 0x04, 0, 1, 7, 0x15, 0x0E, 0, 2, b'o', b'k']),
@@ -224,8 +225,14 @@ fn a_receipt_that_matches_nothing_is_written_before_it_is_answered_and_found_lat
 fn keys_are_forgotten_in_time() {
     let mut house = House::new(|_| {});
     let submit = || Event::AcceptMany {
+        shared_id: false,
         messages: vec![message()],
-        key: Some(SubmissionKey { octets: b"k".as_slice().into(), digest: 1, required: true }),
+        key: Some(SubmissionKey {
+            octets: b"k".as_slice().into(),
+            digest: 1,
+            required: true,
+            lifetime: None,
+        }),
         reply: REPLY,
     };
     let first = answers(&house.run(vec![submit()]));
@@ -246,8 +253,14 @@ fn a_new_key_is_refused_when_the_accounts_memory_is_full_and_no_live_one_is_forg
     let mut lasting = message();
     lasting.expires_at = lasting.expires_at + Duration::from_secs(200_000);
     let submit = |name: u32, required: bool| Event::AcceptMany {
+        shared_id: false,
         messages: vec![lasting.clone()],
-        key: Some(SubmissionKey { octets: name.to_be_bytes().as_slice().into(), digest: 1, required }),
+        key: Some(SubmissionKey {
+            octets: name.to_be_bytes().as_slice().into(),
+            digest: 1,
+            required,
+            lifetime: None,
+        }),
         reply: REPLY,
     };
     let mut taken = Vec::new();

@@ -11,10 +11,10 @@ use crate::mt::{ConnId, Mt, MtBook, Next, Request, Said, Taken};
 use crate::options::GsmOptions;
 use crate::register::Located;
 use crate::state::{ConnectionState, Counts};
-use crate::subscribers::{Numbered, Subscribers};
+use crate::subscribers::{Numbered, Sign, Subscribers};
 use crate::whereabouts::{Held, Place, Whereabouts};
 use crate::{mapping, outcome};
-use doors::{Core, Deliveries, Delivery, Hub, Routing, take_leave};
+use doors::{Core, Deliveries, Delivery, Hub, Protocol, Routing, take_leave};
 use engine::{Answer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, Imsi, MessageType, Name, Reporter};
 use model::{ErrorClass, Kind, LinkId, Message, MessageId, Outcome, Verdict};
@@ -234,7 +234,7 @@ impl Desk {
     }
 
     fn go_up(&mut self, deliveries: &mut Option<Deliveries>) {
-        let (link, receiver) = self.hub.add();
+        let (link, receiver) = self.hub.add_for(Protocol::Gsup);
         *deliveries = Some(receiver);
         self.link = Some(link);
         let window = self.options.window.max(1);
@@ -519,12 +519,13 @@ impl Desk {
 
     fn attached(&mut self, conn: ConnId, imsi: Imsi) {
         self.shared.counts.attached.fetch_add(1, Relaxed);
-        self.seen_at(conn, &imsi);
+        self.seen_at(conn, &imsi, Sign::LocationUpdate);
         self.reachable(imsi);
     }
 
     /// A subscriber has been heard of by this connection.
-    fn seen_at(&self, conn_id: ConnId, imsi: &Imsi) {
+    fn seen_at(&self, conn_id: ConnId, imsi: &Imsi, sign: Sign) {
+        self.shared.subscribers.present(imsi, wall(), sign);
         if let Some(name) = self.conns.get(&conn_id).and_then(|conn| conn.name.as_ref()) {
             self.shared.subscribers.at(imsi, name, Some(conn_id));
         }
@@ -578,6 +579,9 @@ impl Desk {
             tracing::warn!(network = self.options.name, code, "{warning}");
             self.shared.counts.error(warning);
         }
+        if refused.is_none() {
+            self.shared.subscribers.present(&message.imsi, wall(), Sign::Delivery);
+        }
         if refused.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
             self.shared.subscribers.forget(&message.imsi);
         }
@@ -617,14 +621,19 @@ impl Desk {
             Ok(mut submission) => {
                 submission.message.routed = self.routing.route(&submission.message);
                 let now = Instant::now();
-                match self.mos.ask(now, wall(), conn, request, &submission) {
+                match self.mos.ask(now, conn, request, &submission) {
                     Asked::New { token, key, repeated } => {
                         if repeated {
                             self.shared.counts.mo_repeated.fetch_add(1, Relaxed);
                         }
                         let reply = ReplyTo { link, token };
                         let messages = vec![submission.message];
-                        self.events.push(Event::AcceptMany { messages, key: Some(key), reply });
+                        self.events.push(Event::AcceptMany {
+                            messages,
+                            shared_id: false,
+                            key: Some(key),
+                            reply,
+                        });
                     }
                     Asked::Refused(request, no) => self.refuse_mo(conn, &request, no),
                 }

@@ -15,6 +15,7 @@ mod client;
 mod desk;
 mod fault;
 mod identity;
+mod lookup;
 mod mapping;
 mod mo;
 mod mt;
@@ -28,7 +29,9 @@ mod subscribers;
 mod whereabouts;
 
 pub use fault::{GsmFault, GsmFaultKind};
+pub use gsup::Imsi;
+pub use lookup::{HlrSilent, Presence, SubscriberInfo, SubscriberKey};
 pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};
-pub use outcome::refusal_words;
+pub use outcome::{is_absence, is_memory_full, refusal_words};
 pub use state::{ConnectionState, GsmState};

@@ -145,6 +145,7 @@ mod tests {
             priority: Priority::default(),
             receipts: ReceiptRequest::NONE,
             replace_if_present: false,
+            submission: None,
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
             tlvs: Bytes::new(),
             accepted_at: Timestamp(1_703_367_462_000),

@@ -196,6 +196,7 @@ fn message(
         priority: Priority::default(),
         receipts: if reported { ReceiptRequest::FINAL } else { ReceiptRequest::NONE },
         replace_if_present: false,
+        submission: None,
         text: Text { octets: text.octets, data_coding: text.data_coding, udhi: text.udhi, payload: false },
         tlvs: if reported {
             mapping::keep(submit.message_reference, &submit.destination)

@@ -44,9 +44,9 @@ pub enum GsmError {
 
 /// A core network: one link for the engine, as many connections as there are MSCs (or one to the HLR).
 pub struct Network {
-    options: Arc<GsmOptions>,
-    shared: Arc<Shared>,
-    register: Arc<Register>,
+    pub(crate) options: Arc<GsmOptions>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) register: Arc<Register>,
     running: Mutex<Option<Running>>,
 }
 

@@ -1,6 +1,6 @@
 //! What the network says of an MT, in the words of the engine.
 
-use gsup::{Failure, GmmCause, Message, Reporter, RpCause};
+use gsup::{Failure, GmmCause, Message, Reporter, RpCause, classify};
 use model::ErrorClass;
 
 /// The codes of refusals: the handset's RP cause in the lowest octet, above it the network's cause, above that the handset's
@@ -79,6 +79,25 @@ pub fn refusal_words(code: u32) -> String {
     if causes.is_empty() { words(code).to_owned() } else { causes.join("; ") }
 }
 
+/// Whether a refusal with this code says that the handset's memory is full.
+#[must_use]
+pub fn is_memory_full(code: u32) -> bool {
+    let [own, fcs, _, rp] = code.to_be_bytes();
+    let said = Some(RpCause(rp)).filter(|cause| cause.0 != 0);
+    // The HLR's and the MSC's words about the subscriber do not count here, so it is the same who reports.
+    own == 0 && classify(Reporter::Msc, said, None, Some(fcs)) == Failure::MemoryFull
+}
+
+/// Whether a refusal with this code says that the subscriber cannot be reached.
+#[must_use]
+pub fn is_absence(code: u32) -> bool {
+    let [own, _, network, rp] = code.to_be_bytes();
+    let by_network = rp == 0
+        && network != 0
+        && classify(Reporter::Msc, None, Some(GmmCause(network)), None) == Failure::Absent;
+    matches!(code, NOBODY_KNOWN | NO_MSC | NO_ROUTE) || own == 0 && by_network
+}
+
 /// A code in words, one of a bounded number.
 pub(crate) fn words(code: u32) -> &'static str {
     match code {
@@ -100,6 +119,22 @@ pub(crate) fn words(code: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_tells_whether_the_handset_is_full_or_away() {
+        for (code, full, away) in [
+            (22, true, false),
+            (0x00D3_006F, true, false),
+            (95, false, false),
+            (0x1100, false, true),
+            (0x0A00, false, true),
+            (NO_MSC, false, true),
+            (NOT_SAYABLE, false, false),
+            (0, false, false),
+        ] {
+            assert_eq!((is_memory_full(code), is_absence(code)), (full, away), "{code:#x}");
+        }
+    }
 
     #[test]
     fn every_cause_of_a_code_has_its_words() {

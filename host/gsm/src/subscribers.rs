@@ -42,6 +42,20 @@ struct Known {
     msc: Option<Arc<str>>,
     /// The connection on which that was seen. Two MSCs may call themselves alike.
     conn: Option<ConnId>,
+    /// The last sign of the handset's presence: when, in milliseconds since the epoch, and what it was.
+    presence: Option<(u64, Sign)>,
+}
+
+/// What shows that a handset is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    LocationUpdate,
+    /// It has sent a short message.
+    Message,
+    /// It has said that it is ready for short messages.
+    ReadyForSm,
+    /// It has taken a short message.
+    Delivery,
 }
 
 impl Inner {
@@ -63,6 +77,24 @@ impl Subscribers {
         if let Some(known) = inner.known(imsi) {
             (known.msc, known.conn) = (Some(msc.clone()), conn);
         }
+    }
+
+    /// A handset has shown that it is there, at this time in milliseconds since the epoch.
+    pub(crate) fn present(&self, imsi: &Imsi, at: u64, sign: Sign) {
+        let mut inner = self.inner.lock();
+        if let Some(known) = inner.known(imsi) {
+            known.presence = Some((at, sign));
+        }
+    }
+
+    /// When a handset has last shown that it is there, and how.
+    pub(crate) fn presence_of(&self, imsi: &Imsi) -> Option<(u64, Sign)> {
+        self.inner.lock().by_imsi.get(imsi)?.presence
+    }
+
+    /// Whether anything is known of a subscriber.
+    pub(crate) fn is_known(&self, imsi: &Imsi) -> bool {
+        self.inner.lock().by_imsi.contains_key(imsi)
     }
 
     /// A subscriber has this number. A number has one subscriber: whoever had it before has it no longer.
@@ -164,6 +196,19 @@ mod tests {
         assert_eq!(known.msisdn_of(&b), Some(number("15551")));
         known.forget(&b);
         assert_eq!((known.imsi_of(b"15551"), known.len()), (None, 1));
+    }
+
+    #[test]
+    fn the_last_sign_of_presence_counts() {
+        let known = Subscribers::default();
+        let a = imsi("001010000000001");
+        assert_eq!((known.is_known(&a), known.presence_of(&a)), (false, None));
+        known.present(&a, 1000, Sign::LocationUpdate);
+        known.at(&a, &"MSC-1".into(), Some(1));
+        known.present(&a, 2000, Sign::Delivery);
+        assert_eq!((known.is_known(&a), known.presence_of(&a)), (true, Some((2000, Sign::Delivery))));
+        known.forget(&a);
+        assert_eq!(known.presence_of(&a), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which plugin version serves a hook, with what, within which limits; and what is kept of it.
 
 use crate::fault::Tolerance;
+use capabilities::CounterGrant;
 use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -51,6 +52,10 @@ pub struct Grants {
     pub hlr: bool,
     /// Guests of other languages may draw random numbers; otherwise they get a fixed sequence.
     pub random: bool,
+    /// Counters that are durable and count calendar periods. All other counters are in memory, over sliding windows. (Left out
+    /// where there are none, so that a release that does not know them reads the bindings.)
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterGrant>,
 }
 
 impl Grants {
@@ -81,6 +86,7 @@ impl Default for Grants {
             tables: Vec::new(),
             hlr: false,
             random: false,
+            counters: Vec::new(),
         }
     }
 }

@@ -67,6 +67,9 @@ pub enum HookError {
     /// A grant makes no sense.
     #[error("grants.http: {0}")]
     BadGrant(String),
+    /// A durable counter that cannot be granted.
+    #[error("grants.counters: {0}")]
+    BadCounter(String),
     /// The bindings have changed since they were looked at.
     #[error("the {hook} hook is at change {found}, not {expected}: look at it again before you change it")]
     Changed {

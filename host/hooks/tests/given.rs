@@ -4,9 +4,12 @@
 
 mod support;
 
-use capabilities::{Fetcher, FetcherOptions, MemoryValues, TableKind, Values};
+use capabilities::{
+    CounterGrant, CounterWindow, CounterWriter, DurableCounters, DurableOptions, Fetcher, FetcherOptions,
+    KeyValues, MemoryValues, TableKind, Values,
+};
 use hooks::{Binding, Grants, HookError, Hooks, InstanceUse, Powers, Trying};
-use model::{Hook, Leg, MessageId, Routed, Settlement, Verdict};
+use model::{Hook, Leg, MessageId, Routed, Settlement, Timestamp, Verdict};
 use std::fmt::{Debug, Write as _};
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -64,6 +67,106 @@ fn counters_outlive_versions_and_are_each_plugins_own() {
     house.hooks.upload("stranger", &support::guest("test_prober"), None).unwrap();
     activate(&house, &patient(Binding::new("stranger", &version, "sum calls\ncount calls")));
     assert_eq!(told(&house), "0; 1");
+}
+
+/// Counters of a day and an hour in UTC.
+fn counting(names: [&str; 2]) -> Grants {
+    let windows = [CounterWindow::Day, CounterWindow::Hour];
+    let grant = |(name, window): (&str, _)| CounterGrant { name: name.into(), window, zone: "UTC".into() };
+    Grants { counters: names.into_iter().zip(windows).map(grant).collect(), ..Grants::default() }
+}
+
+#[test]
+fn a_counter_that_the_binding_names_is_durable_and_shared_as_any_other() {
+    let disk = tempfile::tempdir().unwrap();
+    let values = Arc::new(KeyValues::open(&disk.path().join("kv.redb")).unwrap());
+    let recover = |now| Arc::new(DurableCounters::recover(DurableOptions::default(), &values, now).unwrap());
+    let durable = recover(NOW);
+    let house = House::counting(durable.clone());
+    let lines = "count daily\ncount calls\nsum daily";
+    let binding = prober(&house, lines, counting(["daily", "hourly"]));
+    activate(&house, &binding);
+    assert_eq!((told(&house).as_str(), told(&house).as_str()), ("1; 1; 1", "2; 2; 2"));
+    // A canary of another document, and the way back.
+    let canary = Binding { policy: "count daily".into(), instance: InstanceUse::PerCall, ..binding.clone() };
+    house.hooks.try_out(Hook::Resolver, NOW, Trying::Canary { share: 10_000 }, vec![canary], FORCED).unwrap();
+    assert_eq!(told(&house), "3");
+    house.hooks.dismiss(Hook::Resolver, NOW).unwrap();
+    assert_eq!(told(&house), "4; 3; 4");
+    CounterWriter::new(durable, values.clone()).flush().unwrap();
+
+    let house = house.restart_counting(options(), recover(NOW));
+    assert_eq!(told(&house), "5; 1; 5", "the other counter is in memory");
+    let tomorrow = Timestamp(NOW.0 + 86_400_000);
+    assert_eq!(house.hooks.resolve(NUMBER, tomorrow).note.as_deref(), Some("1; 1; 1"));
+    // A binding that does not name it has another one.
+    assert_eq!(does(&house, "count daily", Grants::default()), "1");
+}
+
+#[test]
+fn who_does_not_count_sees_durable_counts_and_changes_none() {
+    let house = House::counting(Arc::default());
+    let peeper =
+        Binding { grants: counting(["seen", "other"]), ..patient(house.binding("test_peeper", "north")) };
+    house.hooks.activate(Hook::Router, NOW, vec![peeper.clone()], None).unwrap();
+    let message = message("good", NUMBER);
+    let route = || house.hooks.route(&message, NOW);
+    let noted = |note: Option<&str>, seen: &str| {
+        let note = note.expect("the peeper's note").to_owned();
+        assert!(note.contains(seen), "{note}, and not {seen}");
+    };
+    let recorded = route();
+    noted(recorded.note.as_deref(), "seen 0 then 1,");
+    noted(route().note.as_deref(), "seen 1 then 2,");
+    for _ in 0..2 {
+        let (considered, _) = house.hooks.explain(&message, NOW);
+        let decision = considered[0].outcome.as_ref().unwrap();
+        noted(decision.note.as_deref(), "seen 2 then 3,");
+    }
+    let week_ago = Timestamp(NOW.0 - 7 * 86_400_000);
+    let trial = house.hooks.trial(Hook::Router, std::slice::from_ref(&peeper)).unwrap();
+    noted(trial.route(&message, NOW, None).note.as_deref(), "seen 2 then 3,");
+    noted(trial.route(&message, week_ago, None).note.as_deref(), "seen 0 then 1,");
+    // What is on record comes from there.
+    noted(trial.route(&message, week_ago, recorded.seen.as_deref()).note.as_deref(), "seen 0 then 1,");
+    let shadow = Binding { policy: "south".to_owned(), ..peeper };
+    house.hooks.try_out(Hook::Router, NOW, Trying::Shadow, vec![shadow], None).unwrap();
+    noted(route().note.as_deref(), "seen 2 then 3,");
+    noted(route().note.as_deref(), "seen 3 then 4,");
+    let compared = || house.hooks.state(Hook::Router).candidate.unwrap().comparison.unwrap().compared;
+    until("both are compared", || compared() == 2);
+    noted(route().note.as_deref(), "seen 4 then 5,");
+}
+
+#[test]
+fn at_the_limit_of_keys_a_quota_is_full() {
+    let house = House::counting(Arc::new(DurableCounters::new(DurableOptions { keys: 1 })));
+    let lines = "count daily\ncount hourly\nsum hourly\ncount daily";
+    let full = u64::MAX;
+    assert_eq!(does(&house, lines, counting(["daily", "hourly"])), format!("1; {full}; 0; 2"));
+    assert_eq!(house.durable.metrics()[0].1.refused, 1);
+}
+
+#[test]
+fn a_durable_counter_that_makes_no_sense_is_refused() {
+    let house = House::new();
+    let refusal = |grants: Grants| {
+        let binding = prober(&house, "count daily", grants);
+        house.hooks.activate(Hook::Resolver, NOW, vec![binding], FORCED).unwrap_err().to_string()
+    };
+    let mut nowhere = counting(["daily", "hourly"]);
+    nowhere.counters[1].zone = "Mars/Olympus".to_owned();
+    let refused = refusal(nowhere);
+    assert!(
+        refused.starts_with("grants.counters: counter \"hourly\": the time zone \"Mars/Olympus\" is unknown"),
+        "{refused}"
+    );
+    let refused = refusal(counting(["daily", "daily"]));
+    assert_eq!(
+        refused,
+        "grants.counters: counter \"daily\": the name is there twice; give each counter its own"
+    );
+    assert!(!house.hooks.is_bound(Hook::Resolver));
 }
 
 #[test]

@@ -132,6 +132,7 @@ fn message(source: &str) -> Message {
         priority: Priority::default(),
         receipts: ReceiptRequest::NONE,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: bytes::Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: bytes::Bytes::new(),
         accepted_at: NOW,

@@ -122,18 +122,18 @@ impl Dialler {
                 backoff.reset();
             }
             let wait = backoff.next(ended.refused, lot());
-            tracing::warn!(
-                peer = %self.options.name,
-                link = self.record.number,
-                why = %ended.why,
-                wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                "link is down; dialled again after the wait"
-            );
+            let (peer, link, why) = (&self.options.name, self.record.number, &ended.why);
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             if matches!(ended.refused, Some(Status::RINVPASWD | Status::RINVSYSID)) {
                 tracing::error!(
-                    peer = %self.options.name,
-                    "the peer refuses our credentials: check system-id, password and system-type"
+                    %peer,
+                    link,
+                    %why,
+                    wait_ms,
+                    "the peer refuses our credentials, and is dialled again after the wait: check system-id, password and system-type"
                 );
+            } else {
+                tracing::warn!(%peer, link, %why, wait_ms, "link is down; dialled again after the wait");
             }
             self.record.back_off(wait);
             tokio::select! {

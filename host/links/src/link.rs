@@ -9,10 +9,10 @@ use crate::scope::Scope;
 use crate::serving::Serving;
 use crate::shared::Shared;
 use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, Phase};
+use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
 use crate::upstream::Upstream;
 use crate::{LongText, clock};
-use doors::{Deliveries, Delivery};
+use doors::{Deliveries, Delivery, Protocol};
 use engine::Event;
 use model::{PeerId, Timestamp};
 use smpp::message_id::MessageIdForm;
@@ -504,7 +504,7 @@ impl Link {
         classes: HashMap<u32, model::ErrorClass>,
         version: Version,
     ) {
-        let (place, deliveries) = Place::take(self.shared.clone(), self.record.clone());
+        let (place, deliveries) = Place::take(self.shared.clone(), self.record.clone(), Protocol::Smpp);
         let outbox = Outbox::new(place.link(), style, form, classes);
         self.attached = Some(Attached { place, deliveries, outbox, version });
         self.was_bound = true;
@@ -583,7 +583,8 @@ impl Link {
         if let Some(wire) = lingering {
             wire.linger().await;
         }
-        if was_bound {
+        // The dialler logs the end of a link that it dials again, with the wait.
+        if was_bound && (record.role == LinkRole::Server || ended.wanted) {
             tracing::info!(peer = %record.name, role = ?record.role, why = %ended.why, "link closed");
         }
         ended

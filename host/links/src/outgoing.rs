@@ -102,7 +102,8 @@ impl Style {
             ..Sm::default()
         };
         if let Kind::Receipt(told) = &message.kind {
-            let id = if self.tlvs { told.of.to_string() } else { told.of.short() };
+            let id = message.submitters_id();
+            let id = if self.tlvs { id.to_string() } else { id.short() };
             receipt::write(&mut sm, told, &id, &doors::text::show(&message.text).0, self.tlvs);
             return Ok(Composed::One(sm));
         }

@@ -1,7 +1,7 @@
 use crate::reply::{Asked, pack};
 use crate::shared::Shared;
 use crate::state::{LinkRecord, LinkRole};
-use doors::{Deliveries, take_leave};
+use doors::{Deliveries, Protocol, take_leave};
 use engine::Event;
 use model::{LinkId, PeerId};
 use std::sync::Arc;
@@ -35,8 +35,12 @@ impl Drop for Place {
 
 impl Place {
     /// Takes a place in the hub, and among the records that the admin sees.
-    pub(crate) fn take(shared: Arc<Shared>, record: Arc<LinkRecord>) -> (Self, Deliveries) {
-        let (link, deliveries) = shared.hub.add();
+    pub(crate) fn take(
+        shared: Arc<Shared>,
+        record: Arc<LinkRecord>,
+        protocol: Protocol,
+    ) -> (Self, Deliveries) {
+        let (link, deliveries) = shared.hub.add_for(protocol);
         if record.role == LinkRole::Server {
             shared.records.add(record.clone());
         }
@@ -66,7 +70,7 @@ impl Place {
     /// Leaves without losing what is still on its way here; see [`take_leave`]. `events` are the link's last.
     pub(crate) async fn leave(mut self, deliveries: Deliveries, mut events: Vec<Event>) {
         let link = self.link;
-        let shared = self.shared.clone();
+        let (shared, record) = (self.shared.clone(), self.record.clone());
         if !self.up {
             self.left = true;
             shared.hub.remove(link);
@@ -81,6 +85,7 @@ impl Place {
         self.left = true;
         if !take_leave(&*shared.core, &shared.hub, link, barrier, deliveries, events, patience).await {
             tracing::warn!(
+                peer = %record.name,
                 link = link.0,
                 "the engine has not answered in time; the link is taken down all the same"
             );

@@ -47,6 +47,18 @@ pub(crate) fn of_delivery(refusal: Refusal) -> Status {
     }
 }
 
+/// The code of a submission that is refused here, before the engine sees it.
+pub(crate) fn code_of(status: Status) -> &'static str {
+    match status {
+        Status::RTHROTTLED => Refusal::Throttled.name(),
+        Status::RINVDSTADR => RejectReason::InvalidDestination.name(),
+        Status::RINVSRCADR => RejectReason::InvalidSource.name(),
+        Status::RINVSCHED => Refusal::BadSchedule.name(),
+        Status::RINVEXPIRY => Refusal::Expired.name(),
+        _ => "invalid",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use crate::reply::{Asked, pack};
 use crate::scope::Scope;
 use crate::submission::{self, Submitter};
 use bytes::Bytes;
+use doors::{Protocol, Refused};
 use engine::{Answer, Event};
 use model::{Address, MessageId, Refusal, Text};
 use rustc_hash::FxHashMap;
@@ -36,6 +37,22 @@ pub(crate) struct Serving {
     rate_hit: Option<Instant>,
 }
 
+/// Sender and addressee of a submission, of several addressees the first; nothing of other requests.
+fn addresses(request: &Request) -> Option<(Address, Address)> {
+    match request {
+        Request::SubmitSm(sm) => Some((sm.source.clone(), sm.destination.clone())),
+        Request::DataSm(data) => Some((data.source.clone(), data.destination.clone())),
+        Request::SubmitMulti(multi) => {
+            let first = multi.destinations.iter().find_map(|destination| match destination {
+                Destination::Address(address) => Some(address.clone()),
+                Destination::List(_) => None,
+            });
+            Some((multi.sm.source.clone(), first.unwrap_or_default()))
+        }
+        _ => None,
+    }
+}
+
 /// How long running into the account's rate counts as what brakes the link.
 const RATE_SHOWN: Duration = Duration::from_secs(1);
 
@@ -56,6 +73,7 @@ impl Serving {
     /// Takes a request: to the engine, or answered at once where it is refused here.
     pub(crate) fn request(&mut self, scope: &mut Scope<'_>, sequence: u32, request: Request) {
         let command = request.command();
+        let submitted = addresses(&request);
         let taken = match request {
             Request::SubmitSm(sm) => self.submit(scope, sequence, sm),
             Request::DataSm(data) => self.data(scope, sequence, data),
@@ -67,6 +85,12 @@ impl Serving {
             _ => Err(Status::RINVCMDID),
         };
         if let Err(status) = taken {
+            if let Some((source, destination)) = submitted {
+                let (code, reason) = (refusal::code_of(status), status.to_string().into());
+                let (at, protocol) = (scope.wall, Protocol::Smpp);
+                let refused = Refused { at, protocol, source, destination, code, reason };
+                scope.shared.hub.refusals().record(self.account.options().peer, refused, 1);
+            }
             scope.respond(command, sequence, status, &Response::Empty);
         }
     }
@@ -146,7 +170,7 @@ impl Serving {
         self.next_slot = (slot + 1) & 0xFF_FFFF;
         self.many.insert(slot, many);
         let reply = scope.reply(pack(Asked::SubmitMulti, slot, sequence));
-        scope.events.push(Event::AcceptMany { messages, key: None, reply });
+        scope.events.push(Event::AcceptMany { messages, shared_id: true, key: None, reply });
         Ok(())
     }
 
@@ -184,7 +208,8 @@ impl Serving {
             }
         } else {
             let id = self.message_id(&cancel.message_id)?;
-            Event::Cancel { origin: options.peer, id, source: Some(source), reply }
+            let destination = Some(cancel.destination).filter(|destination| !destination.is_empty());
+            Event::Cancel { origin: options.peer, id, source: Some(source), destination, reply }
         };
         scope.events.push(event);
         Ok(())
@@ -261,8 +286,8 @@ impl Serving {
         scope.respond(asked.command(), sequence, status, &response);
     }
 
-    /// submit_multi_resp: status 0 when at least one destination was taken; the id is that of the first, and the others
-    /// follow it in the order of the destinations.
+    /// submit_multi_resp: status 0 when at least one destination was taken. The id is that of the first message that was accepted,
+    /// and stands for all of them (34 §4.5.2).
     fn summed_up(&self, many: Many, results: Vec<Result<MessageId, Refusal>>) -> (Status, Response) {
         let mut unsuccess = many.unsuccess;
         let mut first = None;

@@ -133,6 +133,7 @@ impl Submitter<'_> {
             priority: Priority::new(sm.priority_flag),
             receipts: receipts(sm.registered_delivery, self.version),
             replace_if_present: sm.replace_if_present != 0,
+            submission: None,
             tlvs: passed_on(&sm.tlvs, udhi, &text)?,
             text: Text {
                 payload: sm.short_message.is_empty() && !text.is_empty(),
@@ -181,6 +182,7 @@ fn of_data(
         priority: Priority::default(),
         receipts,
         replace_if_present: false,
+        submission: None,
         tlvs: passed_on(&data.tlvs, udhi, &text)?,
         text: Text { octets: own(&text), data_coding: data.data_coding, udhi, payload: true },
         source: data.source,
@@ -206,6 +208,7 @@ pub(crate) fn delivered(sm: Sm, origin: PeerId, expires_at: Timestamp) -> Result
         priority: Priority::new(sm.priority_flag),
         receipts: ReceiptRequest::NONE,
         replace_if_present: false,
+        submission: None,
         tlvs: passed_on(&sm.tlvs, udhi, &text).unwrap_or_default(),
         text: Text {
             payload: sm.short_message.is_empty() && !text.is_empty(),

@@ -11,7 +11,7 @@ mod support;
 use bytes::Bytes;
 use engine::{Answer, Event, QueriedState};
 use links::BindMode::{Receiver, Transceiver, Transmitter};
-use model::{Address, Kind, MessageId, Outcome, ReceiptState, ReceiptText, Refusal, Timestamp};
+use model::{Address, Kind, Message, MessageId, Outcome, ReceiptState, ReceiptText, Refusal, Timestamp};
 use smpp::{
     CancelSm, CommandId, DataSm, Destination, QuerySm, ReplaceSm, Request, Response, Sm, Status, SubmitMulti,
     Tlvs, tag,
@@ -266,7 +266,7 @@ async fn check_093_submit_multi() {
     };
     let vip = Destination::List(Bytes::from_static(b"vip"));
     raw.request(&multi(vec![number("861301"), vip.clone(), number("861302")])).await;
-    let Event::AcceptMany { messages, reply, .. } = house.event().await else { panic!() };
+    let Event::AcceptMany { messages, shared_id: true, reply, .. } = house.event().await else { panic!() };
     let destinations: Vec<_> = messages.iter().map(|message| message.destination.text()).collect();
     assert_eq!(destinations, ["861301", "861302"]);
     let results = vec![Ok(MessageId::FIRST), Err(Refusal::QueueFull)];
@@ -330,9 +330,15 @@ async fn check_096_097_098_099_query_cancel_replace() {
     }
     let cancel = CancelSm { message_id: id.clone(), source: source.clone(), ..CancelSm::default() };
     raw.request(&Request::CancelSm(cancel.clone())).await;
-    let Event::Cancel { reply, .. } = house.event().await else { panic!() };
+    let Event::Cancel { destination: None, reply, .. } = house.event().await else { panic!() };
     house.answer(reply, Answer::Refused(Refusal::WrongState));
     assert_eq!(raw.answer().await.0.status, Status::RCANCELFAIL);
+    let one = CancelSm { destination: Address::international("861301"), ..cancel.clone() };
+    raw.request(&Request::CancelSm(one)).await;
+    let Event::Cancel { destination, reply, .. } = house.event().await else { panic!() };
+    assert_eq!(destination, Some(Address::international("861301")));
+    house.answer(reply, Answer::Done);
+    assert_eq!(raw.answer().await.0.status, Status::ROK);
     let all = CancelSm { message_id: Bytes::new(), destination: Address::international("86"), ..cancel };
     raw.request(&Request::CancelSm(all)).await;
     let Event::CancelMatching { origin, reply, .. } = house.event().await else { panic!() };
@@ -407,7 +413,7 @@ async fn check_137_139_receipts_go_to_receivers_only() {
         part: 0,
         peer_id: model::PeerMessageId::default(),
     }));
-    house.send(link, receipt);
+    house.send(link, receipt.clone());
     let (_, sm) = raw.sm().await;
     assert_eq!(sm.esm_class, 4);
     assert_eq!(
@@ -416,6 +422,11 @@ async fn check_137_139_receipts_go_to_receivers_only() {
     );
     assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().as_ref(), b"1000000000\0");
     assert_eq!(sm.tlvs.get(tag::NETWORK_ERROR_CODE).unwrap().len(), 3);
+    // Of a submission to several destinations it carries the id that stands for all of them.
+    house.send(link, Message { submission: Some(MessageId(1_000_000_007)), ..receipt });
+    let (_, sm) = raw.sm().await;
+    assert!(sm.short_message.starts_with(b"id:1000000007 "));
+    assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().as_ref(), b"1000000007\0");
     assert!(house.quiet().await, "the transmitter was never announced");
 }
 

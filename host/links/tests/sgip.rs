@@ -215,7 +215,7 @@ async fn replies_and_reports_come_in_over_the_gateways_own_connection() {
         ..Deliver::default()
     };
     far.say(seq(2), &Pdu::Deliver(deliver.clone())).await;
-    let Event::AcceptMany { messages, key, reply } = house.event().await else { panic!() };
+    let Event::AcceptMany { messages, shared_id: false, key, reply } = house.event().await else { panic!() };
     let key = key.unwrap();
     assert_eq!(&key.octets[..], seq(2).octets());
     let message = &messages[0];
@@ -305,7 +305,7 @@ async fn a_submit_is_one_message_a_user_and_refused_users_get_a_report() {
     let mut far = Far::connect(address, LoginType::SP, "sp", password()).await;
     assert_eq!(far.answer().await.1, 0);
     far.say(seq(5), &Pdu::Submit(submit(&[USER, "8613112345678"]))).await;
-    let Event::AcceptMany { messages, key, reply } = house.event().await else { panic!() };
+    let Event::AcceptMany { messages, shared_id: false, key, reply } = house.event().await else { panic!() };
     assert_eq!((messages.len(), &key.unwrap().octets[..]), (2, &seq(5).octets()[..]));
     assert!(messages.iter().all(|message| message.origin == ACCOUNT && message.receipts.on_success));
     let results = vec![Ok(MessageId(1)), Err(Refusal::QueueFull)];

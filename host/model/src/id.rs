@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Our name for an accepted message: unique for ever, growing with time.
 ///
@@ -99,8 +100,8 @@ impl fmt::Debug for PeerMessageId {
     }
 }
 
-/// A submitter's own name for a submission, so that it may safely be repeated: an idempotency key of HTTP, or the twelve
-/// octets of an SGIP sequence number.
+/// A submitter's own name for a submission, so that it may safely be repeated: an idempotency key of HTTP, the twelve
+/// octets of an SGIP sequence number, or the digest of what a handset submits.
 ///
 /// A second submission of the same origin with the same key is not a new one: it gets the first one's answer if its
 /// content is the same, and is refused ([`crate::Refusal::KeyReused`]) if not.
@@ -113,6 +114,9 @@ pub struct SubmissionKey {
     /// Whether its submitter chose it and counts on it: if it cannot be remembered, the submission is refused. A sequence
     /// number of a protocol is no such key: its submission is accepted all the same. Not written down.
     pub required: bool,
+    /// For how long after its acceptance a submission counts as the same, where that is shorter than keys are remembered.
+    /// After that time the same key names a new submission. Not written down: whoever asks says it.
+    pub lifetime: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub use ages::AgeClock;
 pub use delivery::{Attempt, Next, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};
-pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, Text};
+pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, SUBMISSION_IDS, Text};
 pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use order::{Deed, Order, OrderId, OrderKind, OrderState, Scope};
 pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};

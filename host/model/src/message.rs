@@ -153,6 +153,10 @@ pub struct Message {
     pub receipts: ReceiptRequest,
     /// One waiting message of the same origin, source, destination and service, the newest, is to be replaced.
     pub replace_if_present: bool,
+    /// The id of the submission to several destinations (SMPP submit_multi) that it is part of: the id of the first message that
+    /// was accepted of it. Set by the engine at acceptance; `None` for a message that was submitted alone. A receipt of ours has
+    /// that of the message it speaks of.
+    pub submission: Option<MessageId>,
     /// The user data.
     pub text: Text,
     /// SMPP TLVs that are passed on as they came: each two octets tag, two octets length, value.
@@ -167,7 +171,21 @@ pub struct Message {
     pub routed: Routed,
 }
 
+/// The messages of a submission to several destinations have ids in this range: from the submission's id on, fewer than so many.
+/// SMPP submit_multi names at most 254 destinations.
+pub const SUBMISSION_IDS: u64 = 256;
+
 impl Message {
+    /// The id by which the submitter knows the message: that of its submission, where it was submitted with others, otherwise
+    /// its own. For a receipt of ours, the id by which the submitter knows the message it speaks of.
+    #[must_use]
+    pub fn submitters_id(&self) -> MessageId {
+        self.submission.unwrap_or(match &self.kind {
+            Kind::Text => self.id,
+            Kind::Receipt(receipt) => receipt.of,
+        })
+    }
+
     /// The source and destination that it shows on a leg (index into its forward verdict). As source goes first what the leg
     /// says, then the number that it has from a pool, then what the submitter wrote.
     #[must_use]

@@ -95,6 +95,26 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// The word by which programs know it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::Throttled => "throttled",
+            Self::Rejected(reason) => reason.name(),
+            Self::BadSchedule => "bad-schedule",
+            Self::Expired => "expired",
+            Self::UnknownMessage => "unknown-message",
+            Self::WrongState => "wrong-state",
+            Self::Internal => "internal",
+            Self::ShuttingDown => "shutting-down",
+            Self::KeyReused => "key-reused",
+            Self::KeysFull { .. } => "keys-full",
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {

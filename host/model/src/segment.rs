@@ -1,4 +1,4 @@
-use crate::Message;
+use crate::{Message, Text};
 
 /// Which segment of which concatenated message a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,13 @@ const SAR_TOTAL_SEGMENTS: [u8; 2] = [0x02, 0x0e];
 const SAR_SEGMENT_SEQNUM: [u8; 2] = [0x02, 0x0f];
 
 impl Segment {
+    /// Which segment of a concatenated message a text is, by its user data header, or where it has none by its SAR TLVs;
+    /// `None` for a message of its own.
+    #[must_use]
+    pub fn of(text: &Text, tlvs: &[u8]) -> Option<Self> {
+        if text.udhi { by_header(&text.octets) } else { by_tlvs(tlvs) }
+    }
+
     fn sane(self) -> Option<Self> {
         (self.total > 1 && (1..=self.total).contains(&self.number)).then_some(self)
     }
@@ -33,11 +40,10 @@ impl Segment {
 }
 
 impl Message {
-    /// Which segment of a concatenated message it is, by its user data header, or where it has none by its SAR TLVs;
-    /// `None` for a message of its own.
+    /// Which segment of a concatenated message it is: see [`Segment::of`].
     #[must_use]
     pub fn segment(&self) -> Option<Segment> {
-        if self.text.udhi { by_header(&self.text.octets) } else { by_tlvs(&self.tlvs) }
+        Segment::of(&self.text, &self.tlvs)
     }
 }
 

@@ -47,6 +47,22 @@ impl RejectReason {
         .into_iter()
         .find(|reason| *reason as u8 == octet)
     }
+
+    /// The word by which programs know it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoRoute => "no-route",
+            Self::InvalidDestination => "invalid-destination",
+            Self::InvalidSource => "invalid-source",
+            Self::Prohibited => "prohibited",
+            Self::NotAuthorised => "not-authorised",
+            Self::TryLater => "try-later",
+            Self::Fault => "fault",
+            Self::OptedOut => "opted-out",
+            Self::NoCredit => "no-credit",
+        }
+    }
 }
 
 impl fmt::Display for RejectReason {

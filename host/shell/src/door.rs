@@ -5,7 +5,7 @@ use crate::permit::{Permit, name_of};
 use crate::records::{Library, View};
 use crate::wire::{Accepted, Fault, Kind, Submission};
 use crate::{Number, Numbering, Records, ShellOptions, Watch, inbox, submission};
-use doors::{Bucket, Core, Desk, Hub, Routing};
+use doors::{Bucket, Core, Desk, Hub, Protocol, Refused, Routing};
 use engine::{Answer, Event};
 use model::Timestamp;
 use parking_lot::Mutex;
@@ -88,6 +88,7 @@ pub(crate) struct Shared {
     routing: Arc<dyn Routing>,
     numbering: Arc<dyn Numbering>,
     desk: Arc<Desk>,
+    hub: Arc<Hub>,
     buckets: Mutex<HashMap<Number, (Bucket, Instant)>>,
     places: Arc<Semaphore>,
     turned_away: AtomicU64,
@@ -114,7 +115,8 @@ impl Shell {
             core: core.clone(),
             routing,
             numbering,
-            desk: Desk::open(&hub),
+            desk: Desk::open_for(&hub, Protocol::Shell),
+            hub: hub.clone(),
             buckets: Mutex::default(),
             places: Arc::new(Semaphore::new(options.connections)),
             turned_away: AtomicU64::new(0),
@@ -281,12 +283,14 @@ impl Shared {
         let View::Subscriber(caller) = view else {
             return Err(Fault::new(Kind::NotAllowed, "an operator has no number to send from; use --as"));
         };
-        let key = submission::key(asked, caller)?;
-        let mut message = submission::message(asked, caller, &*self.numbering, &self.options, wall())?;
-        self.take_turn(caller, Instant::now())?;
+        let read = submission::key(asked, caller).and_then(|key| {
+            Ok((key, submission::message(asked, caller, &*self.numbering, &self.options, wall())?))
+        });
+        let turn = read.and_then(|read| self.take_turn(caller, Instant::now()).map(|()| read));
+        let (key, mut message) = turn.inspect_err(|fault| self.refused(caller, fault))?;
         message.routed = self.routing.route(&message);
         let to = crate::number::shown(&message.destination);
-        let event = |reply| Event::AcceptMany { messages: vec![message], key, reply };
+        let event = |reply| Event::AcceptMany { messages: vec![message], shared_id: false, key, reply };
         let answer = self.desk.ask(&*self.core, self.options.patience, event).await;
         match answer.map_err(|error| Fault::new(Kind::Unavailable, error.to_string()))? {
             Answer::AcceptedMany(results) => match results.first() {
@@ -297,6 +301,15 @@ impl Shared {
             Answer::Refused(refusal) => Err(submission::refused(refusal)),
             _ => Err(submission::refused(model::Refusal::Internal)),
         }
+    }
+
+    /// Counts a submission that is refused before the engine sees it. The record quotes nothing of it.
+    fn refused(&self, caller: &Number, fault: &Fault) {
+        let (code, source) = (fault.kind.name(), caller.address());
+        let (at, destination) = (wall(), model::Address::default());
+        let refused =
+            Refused { at, protocol: Protocol::Shell, source, destination, code, reason: code.into() };
+        self.hub.refusals().record(self.options.peer, refused, 1);
     }
 
     fn take_turn(&self, caller: &Number, now: Instant) -> Result<(), Fault> {

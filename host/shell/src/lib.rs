@@ -18,6 +18,7 @@ mod number;
 mod options;
 mod permit;
 mod records;
+mod segments;
 mod submission;
 #[cfg(test)]
 mod tests;

@@ -49,6 +49,7 @@ pub(crate) fn message(
         // So that the log can say what became of it. The door takes its receipts itself.
         receipts: ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: None,
         text: Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
         tlvs: bytes::Bytes::new(),
         accepted_at: Timestamp::default(),
@@ -76,6 +77,7 @@ pub(crate) fn key(submission: &Submission, caller: &Number) -> Result<Option<Sub
         octets: octets.as_slice().into(),
         digest: u64::from_be_bytes(first),
         required: true,
+        lifetime: None,
     }))
 }
 

@@ -34,6 +34,10 @@ impl Records for Archive {
         ids.iter().map(|_| Some("queued")).collect()
     }
 
+    fn cause(&self, ended: &Final) -> Option<String> {
+        (ended.error == 27).then(|| "network: no paging response (27)".to_owned())
+    }
+
     fn archived(&self, asked: Asked) -> Result<Older, String> {
         if *self.down.lock() {
             return Err("it is down".to_owned());
@@ -48,6 +52,7 @@ impl Records for Archive {
             .rev()
             .map(|(_, kept)| kept.clone())
             .filter(|kept| fits(&kept.destination) || !asked.inbox && fits(&kept.source))
+            .filter(|kept| asked.accepted.as_ref().is_none_or(|times| times.contains(&kept.accepted_at)))
             .take(asked.most + 1)
             .collect();
         let more = found.len() > asked.most;
@@ -95,6 +100,7 @@ impl House {
             priority: Priority::default(),
             receipts: ReceiptRequest::NONE,
             replace_if_present: false,
+            submission: None,
             text: Text { octets: Bytes::copy_from_slice(text.as_bytes()), data_coding: 1, ..Text::default() },
             tlvs: Bytes::new(),
             accepted_at: Timestamp(1_795_000_000_000 + id.0),
@@ -114,11 +120,25 @@ impl House {
         id
     }
 
+    /// A segment of a text with this reference, by a user data header.
+    fn segment(&mut self, to: &str, reference: u8, (number, total): (u8, u8), words: &str) -> MessageId {
+        let mut message = self.message(self::number(BOB).address(), to, "");
+        let octets = [&[5, 0, 3, reference, total, number], words.as_bytes()].concat();
+        message.text = Text { octets: octets.into(), data_coding: 1, udhi: true, payload: false };
+        let id = message.id;
+        self.commit(&Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
+        id
+    }
+
     fn finish(&self, id: MessageId) {
+        self.end(id, FinalState::Delivered, 0);
+    }
+
+    fn end(&self, id: MessageId, state: FinalState, error: u32) {
         let ended = Final {
-            state: FinalState::Delivered,
+            state,
             at: Timestamp(1_795_000_000_900),
-            error: 0,
+            error,
             peer: None,
             peer_id: PeerMessageId::default(),
             steps: Vec::new(),
@@ -131,13 +151,15 @@ impl House {
         let Some(store::Found::Finished(message, ended)) = self.library.store.find(id).unwrap() else {
             panic!("{id} is not finished")
         };
+        let segment = message.segment();
         let kept = Kept {
             id,
+            segment,
             source: message.source,
             destination: message.destination,
             text: message.text,
             accepted_at: message.accepted_at,
-            ended: Some(Ended { state: ended.state, at: ended.at, error: ended.error }),
+            ended: Some(Ended { state: ended.state, at: ended.at, error: ended.error, cause: None }),
         };
         self.archive.messages.lock().insert(id, kept);
         self.commit(&Batch { archived: vec![id], ..Batch::default() });
@@ -217,6 +239,90 @@ async fn a_list_is_one_wherever_its_messages_are() {
     house.library.watch.open(&bob).await.unwrap();
     let of_bob = house.page(&View::Subscriber(bob), Some(BOB), true, NOW, 10);
     assert_eq!(of_bob.ids, [5, 4, 3, 2, 1]);
+}
+
+#[tokio::test]
+async fn segments_are_one_text_where_the_oldest_stands() {
+    let mut house = House::new();
+    let alice = number(ALICE);
+    let view = View::Subscriber(alice.clone());
+    house.library.watch.open(&alice).await.unwrap();
+    let last = house.segment(ALICE, 7, (3, 3), "three");
+    house.accept(BOB, ALICE, "between");
+    let first = house.segment(ALICE, 7, (1, 3), "one ");
+    house.segment(ALICE, 8, (1, 3), "another text");
+    let look = |house: &House| house.page(&view, Some(ALICE), true, NOW, 10);
+    let page = look(&house);
+    assert_eq!((page.ids.as_slice(), page.next), (&[4, 2, 1][..], None));
+    let item = &page.items[2];
+    assert_eq!(item.text.as_deref(), Some("one  [...] three"));
+    let segments = item.segments.as_ref().unwrap();
+    let present: Vec<_> = segments.present.iter().map(|one| (one.number, one.id.as_str())).collect();
+    assert_eq!((segments.total, &present[..]), (3, &[(1, "0000000003"), (3, "0000000001")][..]));
+    // A follower is told of the text, whichever segment has changed.
+    for id in [first, last] {
+        assert_eq!(house.library.one(&view, id).unwrap().as_ref(), Some(item));
+    }
+    let middle = house.segment(ALICE, 7, (2, 3), "two ");
+    let whole = look(&house).items.pop().unwrap();
+    assert_eq!((whole.text.as_deref(), whole.state.as_str()), (Some("one two three"), "queued"));
+    // Wherever its segments are, and in pages of every size, it is one text at one place.
+    house.accept(BOB, ALICE, "newer");
+    house.finish(last);
+    house.finish(first);
+    house.archive(last);
+    for step in 0..3 {
+        match step {
+            0 => {}
+            1 => house.archive(first),
+            _ => {
+                house.end(middle, FinalState::Failed, 27);
+                house.archive(middle);
+            }
+        }
+        for limit in 1..=5 {
+            let (mut before, mut ids) = (NOW, Vec::new());
+            loop {
+                let page = house.page(&view, Some(ALICE), true, before, limit);
+                assert!(page.ids.len() <= limit);
+                ids.extend(page.items.iter().map(|item| (item.id.clone(), item.text.clone().unwrap())));
+                match page.next {
+                    Some(next) => before = next,
+                    None => break,
+                }
+            }
+            let texts: Vec<&str> = ids.iter().map(|(_, text)| text.as_str()).collect();
+            let expected = ["newer", "another text [...]", "between", "one two three"];
+            assert_eq!(texts, expected, "step {step}, in pages of {limit}");
+        }
+    }
+    let ended = look(&house).items.pop().unwrap();
+    assert_eq!((ended.state.as_str(), ended.error), ("failed", Some(27)));
+    // An operator sees the messages as they are.
+    let all = house.page(&View::Operator, Some(ALICE), true, NOW, 10);
+    assert_eq!(all.ids, [6, 5, 4, 3, 2, 1]);
+    assert_eq!((all.items[1].part.as_deref(), &all.items[1].segments), (Some("2/3"), &None));
+}
+
+#[tokio::test]
+async fn segments_by_tlvs_are_one_text_too_and_a_failure_has_its_cause() {
+    let mut house = House::new();
+    let alice = number(ALICE);
+    let view = View::Subscriber(alice.clone());
+    house.library.watch.open(&alice).await.unwrap();
+    for (number, words) in [(1, "first, "), (2, "second")] {
+        let mut message = house.message(self::number(BOB).address(), ALICE, words);
+        let tlvs = [2, 0x0c, 0, 2, 1, 7, 2, 0x0e, 0, 1, 2, 2, 0x0f, 0, 1, number];
+        message.tlvs = Bytes::copy_from_slice(&tlvs);
+        house.commit(&Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
+    }
+    house.end(MessageId(2), FinalState::Failed, 27);
+    let item = house.page(&view, Some(ALICE), false, NOW, 10).items.pop().unwrap();
+    assert_eq!((item.text.as_deref(), item.state.as_str()), (Some("first, second"), "queued"));
+    house.finish(MessageId(1));
+    let item = house.page(&view, Some(ALICE), false, NOW, 10).items.pop().unwrap();
+    assert_eq!(item.cause.as_deref(), Some("network: no paging response (27)"));
+    assert_eq!((item.state.as_str(), item.error), ("failed", Some(27)));
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -249,6 +250,15 @@ impl Watch {
         let inner = self.inner.lock();
         let Some(mailbox) = inner.boxes.get(number.digits()) else { return Vec::new() };
         mailbox.ids.range(..before).rev().take(most).copied().collect()
+    }
+
+    /// Ids of a number's messages around one of them, at most `most` on either side of it; not its own.
+    pub(crate) fn around(&self, number: &Number, id: MessageId, most: usize) -> Vec<MessageId> {
+        let inner = self.inner.lock();
+        let Some(mailbox) = inner.boxes.get(number.digits()) else { return Vec::new() };
+        let older = mailbox.ids.range(..id).rev().take(most);
+        let newer = mailbox.ids.range((Excluded(id), Unbounded)).take(most);
+        older.chain(newer).copied().collect()
     }
 
     /// Follows one number, whose box must be open, or everything.

@@ -177,7 +177,7 @@ impl Kind {
 /// A message as its sender, its addressee or an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its id.
+    /// Its id; that of the oldest segment, where there are several.
     pub id: String,
     /// When it was accepted; RFC 3339, UTC.
     pub at: String,
@@ -196,14 +196,40 @@ pub struct Item {
     /// The error code that mattered, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<u32>,
+    /// What that code means, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// The text; not there for an operator, nor where the octets are no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Octets of content.
     pub length: usize,
-    /// Which part of a longer text it is, such as `2/3`.
+    /// For an operator: which segment of a longer text it is, such as `2/3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
+    /// For a subscriber, of a text that came or went in segments: those that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Segments>,
+}
+
+/// The segments of a concatenated message. Each is a message of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segments {
+    /// How many there are in all, 2 to 255.
+    pub total: u8,
+    /// Those that are there, in their order.
+    pub present: Vec<SegmentItem>,
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentItem {
+    /// Which one, from 1.
+    pub number: u8,
+    /// Its message's id.
+    pub id: String,
+    /// That message's state.
+    pub state: String,
 }
 
 /// Which way a message went.

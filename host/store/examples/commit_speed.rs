@@ -31,6 +31,7 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
         priority: Priority::default(),
         receipts: ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: Bytes::from_static(&[b'x'; 140]), ..Text::default() },
         tlvs: Bytes::new(),
         accepted_at: Timestamp(1_700_000_000_000),

@@ -62,7 +62,7 @@ pub fn decode_key(serial: u64, octets: &[u8]) -> Result<KeyRecord, RecordError> 
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
     let (origin, digest, at) = (PeerId(cursor.u32()?), cursor.u64()?, Timestamp(cursor.u64()?));
-    let key = SubmissionKey { octets: cursor.short()?.into(), digest, required: true };
+    let key = SubmissionKey { octets: cursor.short()?.into(), digest, required: true, lifetime: None };
     let count = cursor.u16()?;
     let mut results = Vec::with_capacity(usize::from(count.min(64)));
     for _ in 0..count {
@@ -142,7 +142,12 @@ mod tests {
         let record = KeyRecord {
             serial: 7,
             origin: PeerId(3),
-            key: SubmissionKey { octets: [1, 2, 3].as_slice().into(), digest: u64::MAX, required: true },
+            key: SubmissionKey {
+                octets: [1, 2, 3].as_slice().into(),
+                digest: u64::MAX,
+                required: true,
+                lifetime: None,
+            },
             at: Timestamp(9),
             results: vec![
                 Ok(MessageId(5)),

@@ -26,4 +26,4 @@ pub use record::RecordError;
 pub use recover::Recovery;
 pub use restored::Restored;
 pub use search::{Looked, Seen};
-pub use store::{Committed, Found, Store, StoreOptions, free_space, is_in_use};
+pub use store::{Committed, FinishedPage, Found, Store, StoreOptions, free_space, is_in_use};

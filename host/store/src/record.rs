@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 6;
+pub const FORMAT: u8 = 7;
 
 /// Whether a record of this format can be read.
 pub(crate) fn is_known(format: u8) -> bool {
@@ -39,7 +39,7 @@ pub struct Decoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (6; 1 to 5 are read too; 4 and 5 are the same, and 3 without wishes)
+/// * 1: format (7; 1 to 6 are read too; 4 to 6 are the same, without a submission, and 3 without wishes)
 /// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -52,10 +52,10 @@ pub struct Decoder {
 /// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
 /// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
 ///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets, 2 which part (from format 2 on)
-/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers, 2 wish for a sender. Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers, 2 wish for a sender, 3 submission (from format 7 on). Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
 ///   3 note), charge if flagged: account: 1 length, UTF-8; 8 amount; then plugin, version and note as above. Host answers:
 ///   4 length, octets. Wish: 1 flags (bit 0 lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold),
-///   pool, holder, user, reason: each 2 length, UTF-8; then what is flagged: 8 ms, address
+///   pool, holder, user, reason: each 2 length, UTF-8; then what is flagged: 8 ms, address. Submission: 8 its id
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
         | u8::from(message.text.udhi) << 1
@@ -121,7 +121,12 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         out.extend_from_slice(&receipt.part.to_le_bytes());
     }
     let Routed { quote, seen, sender, .. } = &message.routed;
-    out.push(u8::from(quote.is_some()) | u8::from(seen.is_some()) << 1 | u8::from(sender.is_some()) << 2);
+    out.push(
+        u8::from(quote.is_some())
+            | u8::from(seen.is_some()) << 1
+            | u8::from(sender.is_some()) << 2
+            | u8::from(message.submission.is_some()) << 3,
+    );
     if let Some(quote) = quote {
         encode_quote(out, quote);
     }
@@ -130,6 +135,9 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     }
     if let Some(sender) = sender {
         encode_sender(out, sender);
+    }
+    if let Some(submission) = message.submission {
+        out.extend_from_slice(&submission.0.to_le_bytes());
     }
 }
 
@@ -362,6 +370,7 @@ impl Decoder {
         let quote = if extras & 1 != 0 { Some(Box::new(self.quote(&mut cursor)?)) } else { None };
         let seen = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
         let sender = if extras & 4 != 0 { Some(Box::new(decode_sender(&mut cursor)?)) } else { None };
+        let submission = if format >= 7 && extras & 8 != 0 { Some(MessageId(cursor.u64()?)) } else { None };
         let message = Message {
             id,
             kind,
@@ -374,6 +383,7 @@ impl Decoder {
             priority,
             receipts,
             replace_if_present: flagged(3),
+            submission,
             text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
             tlvs,
             accepted_at,
@@ -576,7 +586,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 }
 
 /// On disk, table `progress`, value:
-/// * 1: format (6; 1 to 5 are read too, and 3 to 5 are the same without the later steps)
+/// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps)
 /// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
 /// * 2: attempts; 1: leg
 /// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
@@ -641,7 +651,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
 }
 
 /// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (6; 1 to 5 are read too, and 3 to 5 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
 pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {

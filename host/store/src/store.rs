@@ -2,7 +2,7 @@ use crate::cursor::put_short;
 use crate::record::{self, Decoder};
 use crate::{RecordError, StoreError, groups, ledger, money, orders, pool_tables};
 use engine::{Batch, OperationRecord, Progress};
-use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, Timestamp};
+use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, SUBMISSION_IDS, Timestamp};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +71,15 @@ pub enum Found {
     Waiting(Message, Option<Progress>),
     /// It has ended.
     Finished(Message, Final),
+}
+
+/// Finished messages below an id.
+#[derive(Debug)]
+pub struct FinishedPage {
+    /// The messages, newest first.
+    pub messages: Vec<(Message, Final)>,
+    /// The lowest id that was looked at; `None` when nothing is left below it.
+    pub lowest: Option<MessageId>,
 }
 
 /// The tables.
@@ -285,6 +294,33 @@ impl Store {
         Ok(None)
     }
 
+    /// The finished messages of a submission to several destinations that are kept here, by growing id; for the id of a message
+    /// that was submitted alone, that message.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, Final)>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = Decoder::new();
+        let mut found = Vec::new();
+        for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
+            let (at, value) = row?;
+            let at = MessageId(at.value());
+            let Found::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())? else {
+                break;
+            };
+            let is_shared = message.submission == Some(id);
+            if is_shared || at == id {
+                found.push((message, ended));
+            }
+            if !is_shared {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// How many messages wait, and how many have ended and are kept.
     ///
     /// # Errors
@@ -312,6 +348,28 @@ impl Store {
             }
         }
         Ok(found)
+    }
+
+    /// Finished messages with ids below `before`, newest first, out of at most `most` rows.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = Decoder::new();
+        let (mut found, mut lowest) = (Vec::new(), None);
+        let mut rows = finished.range(..before.0)?.rev();
+        for row in rows.by_ref().take(most) {
+            let (id, value) = row?;
+            let id = MessageId(id.value());
+            lowest = Some(id);
+            if let Found::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())? {
+                found.push((message, ended));
+            }
+        }
+        let is_more = rows.next().transpose()?.is_some();
+        Ok(FinishedPage { messages: found, lowest: lowest.filter(|_| is_more) })
     }
 
     /// The newest messages with ids below `before`, waiting and finished ones, by falling id: at most `most`. Receipts of
@@ -343,6 +401,24 @@ impl Store {
         found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         let found = found.into_iter().take(most).map(|(_, found)| found).collect();
         Ok(found)
+    }
+
+    /// The latest time in the newest rows: when the newest message that is here was accepted, or the newest idempotency key
+    /// was remembered. `None` when there are no such rows.
+    ///
+    /// # Errors
+    /// When the disk fails or a record is damaged.
+    pub fn newest_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
+            let serial = serial.value();
+            ledger::decode_key(serial, value.value()).map(|key| key.at).map_err(damaged("keys", serial))
+        });
+        let message = match self.newest(MessageId(u64::MAX), 1)?.pop() {
+            Some(Found::Waiting(message, _) | Found::Finished(message, _)) => Some(message.accepted_at),
+            None => None,
+        };
+        Ok(key.transpose()?.into_iter().chain(message).max())
     }
 
     /// The oldest message that is here, waiting or finished.

@@ -34,7 +34,7 @@ fn a_file_of_format_2_opens() {
     let path = folder.path().join("messages.redb");
     let mut runner = TestRunner::deterministic();
     let mut message = support::message().new_tree(&mut runner).unwrap().current();
-    (message.routed.quote, message.routed.seen) = (None, None);
+    (message.routed.quote, message.routed.seen, message.submission) = (None, None, None);
     let plain = |progress: &engine::Progress| progress.steps.is_empty() && !progress.parts.is_empty();
     let progress =
         support::progress().prop_filter("no new steps", plain).new_tree(&mut runner).unwrap().current();

@@ -6,8 +6,8 @@
     reason = "a test that fails is to stop here"
 )]
 
-use engine::Remembered;
-use model::PeerId;
+use engine::{Batch, KeyRecord, Remembered};
+use model::{MessageId, PeerId, SubmissionKey, Timestamp};
 use store::{Store, StoreOptions};
 
 fn options() -> StoreOptions {
@@ -65,4 +65,20 @@ fn a_group_keeps_its_number_when_its_first_peer_goes() {
     );
     store.groups(&[(PeerId(0), None)]).unwrap();
     assert_eq!(remembered(), [(PeerId(1), number), (PeerId(2), groups["other"])]);
+}
+
+#[test]
+fn the_newest_time_is_that_of_the_last_key_or_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("switchyard.redb"), options()).unwrap();
+    assert_eq!(store.newest_time().unwrap(), None);
+    let key = |serial, at| KeyRecord {
+        serial,
+        origin: PeerId(0),
+        key: SubmissionKey { octets: [7].as_slice().into(), digest: serial, required: true, lifetime: None },
+        at: Timestamp(at),
+        results: vec![Ok(MessageId(serial))],
+    };
+    store.commit(&Batch { keys: vec![key(0, 100), key(1, 200)], ..Batch::default() }).unwrap();
+    assert_eq!(store.newest_time().unwrap(), Some(Timestamp(200)));
 }

@@ -12,6 +12,8 @@ use engine::Batch;
 use model::{Kind, Message, MessageId};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use std::sync::Arc;
 use store::{Found, Store, StoreOptions};
 use support::{ended, message};
@@ -63,4 +65,29 @@ proptest! {
         let whose = expected.into_iter().map(|(id, source, destination, _)| (id, source, destination));
         prop_assert_eq!(parties, whose.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn the_finished_messages_of_a_submission_are_found_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions { cache: 1 << 20, ..StoreOptions::default() };
+    let store = Store::open(&folder.path().join("switchyard.redb"), options).unwrap();
+    let mut runner = TestRunner::deterministic();
+    let any = message().new_tree(&mut runner).unwrap().current();
+    let end = ended().new_tree(&mut runner).unwrap().current();
+    let mut batch = Batch::default();
+    for id in 1..=6 {
+        let submission = (2..=4).contains(&id).then_some(MessageId(2));
+        let message = Message { id: MessageId(id), kind: Kind::Text, submission, ..any.clone() };
+        batch.accepted.push(Arc::new(message));
+    }
+    batch.finished = [1, 2, 4, 5].map(|id| (MessageId(id), end.clone())).into();
+    store.commit(&batch).unwrap();
+    let of = |id| -> Vec<u64> {
+        store.finished_of(MessageId(id)).unwrap().iter().map(|(message, _)| message.id.0).collect()
+    };
+    assert_eq!([1, 2, 3, 4, 5, 6].map(of), [vec![1], vec![2, 4], vec![], vec![4], vec![5], vec![]]);
+    store.commit(&Batch { archived: vec![MessageId(2)], ..Batch::default() }).unwrap();
+    assert_eq!(of(2), [4]);
+    assert_eq!(of(u64::MAX), []);
 }

@@ -2,7 +2,8 @@
 
 use crate::archiving::History;
 use crate::backup::Backups;
-use crate::configuring::Configuring;
+use crate::causes::Causes;
+use crate::configuring::{Configuring, Tuning};
 use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
 use crate::drain::Draining;
 use crate::logging::Logging;
@@ -10,15 +11,16 @@ use crate::pools::PoolDesk;
 use crate::replays::Replays;
 use crate::routing::HouseRouting;
 use crate::testing::Trials;
+use crate::traces::verdict_words;
 use admin::metrics::{self, Page};
-use admin::{Appliance, Export, Kind, Problem, view};
+use admin::{Appliance, AttentionLimits, Export, Kind, Problem, view};
 use arc_swap::ArcSwap;
-use engine::{Before, Brake, Doing, Engine, MessageStatus, Progress};
+use engine::{Brake, Engine};
 use hooks::Decision;
 use links::{LinkBrake, LinkRole, Links};
 use model::{
-    Address, Deed, Directory, Final, FinalState, Leg, Message, MessageId, Moment, NoSender, Now, PeerId,
-    Priority, ReceiptRequest, ReceiptState, Refusal, Routed, SenderWish, StepKind, Text, Timestamp, Verdict,
+    Address, Directory, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, ReceiptRequest,
+    Refusal, Routed, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -48,6 +50,7 @@ pub(crate) struct Switchyard {
     pub(crate) links: Arc<Links>,
     pub(crate) routing: Arc<HouseRouting>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) causes: Causes,
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
@@ -61,12 +64,16 @@ pub(crate) struct Switchyard {
     pub(crate) history: Option<History>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
     pub(crate) shelf: Arc<capabilities::Shelf>,
+    /// Durable counters of plugins.
+    pub(crate) counters: Arc<capabilities::DurableCounters>,
     pub(crate) replays: Replays,
     pub(crate) pools: Arc<PoolDesk>,
     /// The door of Redis clients.
     pub(crate) redis: Option<Arc<::pools::Door>>,
     /// What is configured, and how that is changed.
     pub(crate) configuring: Arc<Configuring>,
+    /// Settings that may change while it runs.
+    pub(crate) tuning: Arc<Tuning>,
     /// Taken while the engine is told who is bound.
     pub(crate) binding: Mutex<()>,
     /// What plugins see of peers and pools.
@@ -81,20 +88,6 @@ impl admin::Machine for Switchyard {
 
 pub(crate) fn gone() -> Problem {
     Problem::new(Kind::Unavailable, "the appliance is shutting down")
-}
-
-/// The peer whose refusal with this code is among the steps.
-fn refused_with(steps: &[model::Step], wanted: u32) -> Option<PeerId> {
-    let mut peer = None;
-    let mut found = None;
-    for step in steps {
-        match &step.kind {
-            StepKind::Submitted { peer: to, .. } => peer = Some(*to),
-            StepKind::Refused { code } if *code == wanted => found = peer,
-            _ => {}
-        }
-    }
-    found
 }
 
 /// A brake in words; moments of the engine's clock as wall-clock time.
@@ -146,359 +139,6 @@ fn link_brake(brake: LinkBrake) -> &'static str {
 impl Switchyard {
     pub(crate) fn name_of(&self, peer: PeerId) -> String {
         self.directory.load().name(peer).to_string()
-    }
-
-    fn verdict_words(&self, verdict: &Verdict, sender: Option<&SenderWish>) -> String {
-        let mut words = match verdict {
-            Verdict::Forward(legs) => {
-                let legs: Vec<String> = legs.iter().map(|leg| self.leg_words(leg)).collect();
-                format!("forward: {}", legs.join(", then "))
-            }
-            Verdict::Hold(until) => format!("hold until {}", until.0),
-            Verdict::Reject(reason) => format!("reject: {reason}"),
-        };
-        if let Some(wish) = sender {
-            let pool = &wish.pool;
-            words.push_str(&match wish.otherwise {
-                NoSender::Reject => format!("; as a number of pool {pool}, refused without one"),
-                NoSender::KeepSender => format!("; as a number of pool {pool}, or as it came without one"),
-                NoSender::Hold => format!("; as a number of pool {pool}, held until there is one"),
-            });
-        }
-        words
-    }
-
-    fn leg_words(&self, leg: &Leg) -> String {
-        let mut words = format!("{} (rank {}, weight {}", self.name_of(leg.peer), leg.rank, leg.weight);
-        if let Some(wait) = leg.longest_wait {
-            words.push_str(&format!(", at most {wait:?}"));
-        }
-        if leg.source.is_some() {
-            words.push_str(", other source");
-        }
-        if leg.destination.is_some() {
-            words.push_str(", rewritten destination");
-        }
-        words.push(')');
-        words
-    }
-
-    /// A step in words; `peer` is the one to which the message was last submitted.
-    fn step_words(&self, kind: &StepKind, peer: &str) -> String {
-        match kind {
-            StepKind::Accepted => "accepted, and on disk".to_owned(),
-            StepKind::Submitted { peer, attempt } => {
-                format!("submitted to {}, attempt {attempt}", self.name_of(*peer))
-            }
-            StepKind::Responded { id } => {
-                format!("taken by the peer, as {:?}", String::from_utf8_lossy(&id.0))
-            }
-            StepKind::Refused { code } => {
-                format!("refused by the peer: {}", self.cause_words(peer, *code))
-            }
-            StepKind::NotSent => "not sent: the link closed before it was written".to_owned(),
-            StepKind::Unanswered => "unanswered: whether the peer has it is not known".to_owned(),
-            StepKind::Deferred { until } => format!("deferred until {}", until.0),
-            StepKind::NextLeg { peer } => format!("next leg: {}", self.name_of(*peer)),
-            StepKind::SentAgain => "to be sent again, to settle the doubt".to_owned(),
-            StepKind::Asked => "the peer was asked".to_owned(),
-            StepKind::Reported { state, error } => {
-                let state = ReceiptState::from_octet(*state);
-                format!(
-                    "receipt: {}, error {error}",
-                    state.map_or("?".to_owned(), |state| format!("{state:?}"))
-                )
-            }
-            StepKind::Replaced => "text replaced by the submitter".to_owned(),
-            StepKind::Held { until } => format!("held until {}", until.0),
-            StepKind::Rerouted { peer } => format!("routed anew, to {}", self.name_of(*peer)),
-            StepKind::Recovered => "found on its way when the daemon was started again".to_owned(),
-            StepKind::Decided { hook, by, note } => {
-                let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
-                format!("decided by {} {} ({}){note}", by.plugin, by.version, hook.name())
-            }
-            StepKind::Resolving => "waiting for the subscriber behind the number to be found".to_owned(),
-            StepKind::Resolved { peer, cached } => {
-                let how = if *cached { ", as remembered" } else { "" };
-                format!("subscriber found{how}, at {}", self.name_of(*peer))
-            }
-            StepKind::UnknownSubscriber { cached } => {
-                format!("no such subscriber{}", if *cached { ", as remembered" } else { "" })
-            }
-            StepKind::AskedAnew { .. } => {
-                "the peer does not know the subscriber; the number is asked about once more".to_owned()
-            }
-            StepKind::AwaitingAlert { until } => {
-                format!("waiting for the subscriber to be heard of, until {}", until.0)
-            }
-            StepKind::OthersFirst { until } => {
-                format!("deferred until {}; other messages to the subscriber go first", until.0)
-            }
-            StepKind::SenderTaken { pool, number } => {
-                format!("its sender is {number}, a number of pool {pool}")
-            }
-            StepKind::NoSender { pool } => format!("no number of pool {pool} was to be had for its sender"),
-            StepKind::Charged { amount } => format!("charged {amount}"),
-            StepKind::Refunded { amount } => format!("given back {amount}"),
-            StepKind::ByHand { deed, by, order, peer } => {
-                let mut words = match deed {
-                    Deed::Resumed => "held back until now, and let go".to_owned(),
-                    Deed::Rebound => match peer {
-                        Some(peer) => format!("sent another way, to {}", self.name_of(*peer)),
-                        None => "sent another way".to_owned(),
-                    },
-                    Deed::Cancelled => "cancelled".to_owned(),
-                    Deed::SentAgain => "its doubt settled: to be sent again".to_owned(),
-                    Deed::GivenUp => "its doubt settled: given up".to_owned(),
-                    Deed::Retried => "to be tried at once".to_owned(),
-                };
-                words.push_str(&format!(", by {by}"));
-                if let Some(order) = order {
-                    words.push_str(&format!(" (order {order})"));
-                }
-                words
-            }
-        }
-    }
-
-    fn trace(&self, message: &Message, body: bool) -> view::Trace {
-        let routed = &message.routed;
-        let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
-        view::Trace {
-            id: message.id.to_string(),
-            state: String::new(),
-            finished: false,
-            origin: self.name_of(message.origin),
-            source: message.source.text().into_owned(),
-            destination: if body {
-                message.destination.text().into_owned()
-            } else {
-                message.destination.masked()
-            },
-            accepted_at: message.accepted_at.0,
-            expires_at: message.expires_at.0,
-            why_here: view::WhyHere {
-                plugin: routed.by.plugin.clone(),
-                version: routed.by.version.clone(),
-                note: routed.note.as_deref().map(str::to_owned),
-                verdict: self.verdict_words(&routed.verdict, routed.sender.as_deref()),
-                leg: None,
-            },
-            price: routed.quote.as_ref().map(|quote| view::Price {
-                plugin: quote.by.plugin.clone(),
-                version: quote.by.version.clone(),
-                note: quote.note.as_deref().map(str::to_owned),
-                account: quote.charge.as_ref().map(|charge| charge.account.to_string()),
-                amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
-            }),
-            why_late: None,
-            steps: vec![view::Step {
-                at: message.accepted_at.0,
-                what: self.step_words(&StepKind::Accepted, ""),
-            }],
-            peer_ids: Vec::new(),
-            length: message.text.octets.len(),
-            body: body.then(text),
-        }
-    }
-
-    fn add_steps(&self, trace: &mut view::Trace, steps: &[model::Step]) {
-        let mut peer = String::new();
-        for step in steps {
-            let what = self.step_words(&step.kind, &peer);
-            if let StepKind::Submitted { peer: to, .. } = &step.kind {
-                peer = self.name_of(*to);
-            }
-            trace.steps.push(view::Step { at: step.at.0, what });
-        }
-        trace.peer_ids = steps
-            .iter()
-            .filter_map(|step| match &step.kind {
-                StepKind::Responded { id } => Some(String::from_utf8_lossy(&id.0).into_owned()),
-                _ => None,
-            })
-            .collect();
-    }
-
-    fn finished(&self, message: &Message, ended: &Final, body: bool) -> view::Trace {
-        let mut trace = self.trace(message, body);
-        trace.state = ended.state.name().to_owned();
-        trace.finished = true;
-        self.add_steps(&mut trace, &ended.steps);
-        let error = match ended.error {
-            0 => String::new(),
-            code => match refused_with(&ended.steps, code) {
-                Some(peer) => format!(", error {code}: {}", self.cause_words(&self.name_of(peer), code)),
-                None => format!(", error {code}"),
-            },
-        };
-        trace
-            .steps
-            .push(view::Step { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
-        trace
-    }
-
-    fn waiting(
-        &self,
-        message: &Message,
-        live: Option<(MessageStatus, Now)>,
-        progress: Option<&Progress>,
-        body: bool,
-    ) -> view::Trace {
-        let mut trace = self.trace(message, body);
-        let Some((status, now)) = live else {
-            trace.state = "ending".to_owned();
-            if let Some(progress) = progress {
-                self.add_steps(&mut trace, &progress.steps);
-            }
-            return trace;
-        };
-        let until = status.until.map(|at| now.wall_of(at).0);
-        let peer = self.name_of(status.peer);
-        trace.why_here.leg = Some(usize::from(status.leg));
-        self.add_steps(&mut trace, &status.steps);
-        if let Some(at) = status.submitted_at
-            && !status.steps.iter().rev().any(
-                |step| matches!(step.kind, StepKind::Submitted { attempt, .. } if attempt == status.attempts),
-            )
-        {
-            let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind, "") });
-        }
-        let last = status.steps.last();
-        let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
-        let (state, why) = match status.doing {
-            Doing::Queued => (
-                "queued",
-                format!(
-                    "waits its turn for {peer}, in a queue of {}; {}",
-                    status.queue_length,
-                    self.brake_of_message(&status, now)
-                ),
-            ),
-            Doing::Aside => {
-                let why = match status.before {
-                    None => "behind another message to the same subscriber".to_owned(),
-                    Some(Before { id, .. }) if id == status.id => {
-                        "its content is being read from disk".to_owned()
-                    }
-                    Some(Before { id, parked_until: None }) => {
-                        format!("behind message {id} to the same subscriber")
-                    }
-                    Some(Before { id, parked_until: Some(at) }) => format!(
-                        "subscriber not reachable: message {id}, which goes first, is tried again at {}, or as soon \
-                         as the subscriber is heard of",
-                        now.wall_of(at).0
-                    ),
-                };
-                ("queued", format!("waits its turn for {peer}, {why}"))
-            }
-            Doing::Suspended => {
-                let order = status.order.map_or(String::new(), |order| self.order_words(order));
-                ("suspended", format!("its turn for {peer} came, and it is held back{order}"))
-            }
-            Doing::Submitted => {
-                ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
-            }
-            Doing::Deferred if awaits_alert => (
-                "deferred",
-                format!(
-                    "subscriber not reachable: tried again at {}, or as soon as the subscriber is heard of",
-                    until.unwrap_or(0)
-                ),
-            ),
-            Doing::Deferred => {
-                ("deferred", format!("the next attempt, or its schedule, is at {}", until.unwrap_or(0)))
-            }
-            Doing::Held => {
-                ("held", format!("held by its routing; it is routed again at {}", until.unwrap_or(0)))
-            }
-            Doing::Resolving => {
-                let said = status.said.map_or(String::new(), |(by, note)| {
-                    let note = note.map_or(String::new(), |note| format!(": {note}"));
-                    format!("; {} {} could not tell{note}", by.plugin, by.version)
-                });
-                let until = until.map_or(String::new(), |at| format!("; the next try is at {at}"));
-                ("resolving", format!("waits for the subscriber behind its number to be found{said}{until}"))
-            }
-            Doing::Deciding => {
-                ("deciding", format!("refused by {peer}; the delivery policy is asked what follows"))
-            }
-            Doing::Uncertain => (
-                "uncertain",
-                format!(
-                    "written to {peer} and never answered; waits for a receipt or an admin until {}",
-                    until.unwrap_or(0)
-                ),
-            ),
-            Doing::AwaitingReceipt => {
-                ("responded", format!("{peer} has it; its receipt is awaited until {}", until.unwrap_or(0)))
-            }
-            Doing::Ending => ("ending", "its final record is being written".to_owned()),
-        };
-        trace.state = state.to_owned();
-        trace.why_late = Some(why);
-        trace
-    }
-
-    /// The trace of a message that is in the archive alone.
-    fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::Trace, Problem> {
-        let nowhere = || {
-            let detail = format!("message {id} was never accepted here, or is no longer kept");
-            Problem::new(Kind::NotFound, detail)
-        };
-        let history = self.history.as_ref().ok_or_else(nowhere)?;
-        let record = history.get(id).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
-        let record = record.ok_or_else(nowhere)?;
-        let mut told: Value = record
-            .trace
-            .as_ref()
-            .and_then(|trace| serde_json::from_str(trace.get()).ok())
-            .unwrap_or_default();
-        let price = serde_json::from_value(told["price"].take()).ok();
-        let mut peer = String::new();
-        let steps = told["steps"].as_array().into_iter().flatten().map(|step| {
-            let at = step["at"].as_u64().unwrap_or(0);
-            if let Some(to) = step["peer"].as_str().filter(|_| step["step"] == "submitted") {
-                to.clone_into(&mut peer);
-            }
-            if let Some(code) = step["code"].as_u64().filter(|_| step["step"] == "refused") {
-                let cause = self.cause_words(&peer, u32::try_from(code).unwrap_or(0));
-                return view::Step { at, what: format!("refused by the peer: {cause}") };
-            }
-            let mut what = step["step"].as_str().unwrap_or_default().replace('_', " ");
-            for (name, value) in step.as_object().into_iter().flatten() {
-                if name != "at" && name != "step" {
-                    what.push_str(&format!(", {name} {value}"));
-                }
-            }
-            view::Step { at, what }
-        });
-        let destination = Address::new(0, 0, record.destination.as_bytes());
-        let octets = record.body.clone().unwrap_or_default();
-        Ok(view::Trace {
-            id: id.to_string(),
-            state: record.state.name().to_owned(),
-            finished: true,
-            origin: record.account.clone(),
-            source: record.source.clone(),
-            destination: if body { record.destination.clone() } else { destination.masked() },
-            accepted_at: record.accepted_at.0,
-            expires_at: 0,
-            why_here: view::WhyHere {
-                plugin: record.router.clone(),
-                version: record.router_version.clone(),
-                note: record.note.clone(),
-                verdict: format!("archived; went by {}", record.peer),
-                leg: None,
-            },
-            price,
-            why_late: None,
-            steps: steps.collect(),
-            peer_ids: record.peer_message_id.clone().into_iter().collect(),
-            length: octets.len(),
-            body: body.then(|| smpp::text::decode(record.data_coding, &octets)),
-        })
     }
 
     pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
@@ -598,6 +238,7 @@ impl Appliance for Switchyard {
     fn queues(&self) -> Result<Vec<view::Queue>, Problem> {
         let look = |engine: &engine::Engine, now| (engine.peers(), engine.orders(), now);
         let (peers, orders, now) = self.core.look(look).ok_or_else(gone)?;
+        let parties = self.routing.parties.load();
         let shown = peers.into_iter().map(|peer| view::Queue {
             peer: self.name_of(peer.peer),
             configured: peer.configured,
@@ -614,6 +255,12 @@ impl Appliance for Switchyard {
             links: peer.links.len(),
             brake: self.brake_with_orders(&peer, &orders, now),
             learnt_rate: peer.learnt_rate,
+            blocked: match peer.brake {
+                Brake::Suspended { .. } => view::BlockedBy::Order,
+                Brake::Throttled { .. } | Brake::SlowStart { .. } => view::BlockedBy::Throttle,
+                _ => view::BlockedBy::Other,
+            },
+            is_account: parties.is_account(peer.peer),
         });
         Ok(shown.collect())
     }
@@ -673,7 +320,9 @@ impl Appliance for Switchyard {
             Some(Found::Waiting(message, progress)) => {
                 Ok(self.waiting(&message, live, progress.as_ref(), body))
             }
-            Some(Found::Finished(message, ended)) => Ok(self.finished(&message, &ended, body)),
+            Some(Found::Finished(message, ended)) => {
+                Ok(self.finished(&message, &ended, body, &|peer| self.name_of(peer)))
+            }
             None => self.archived_trace(id, body),
         }
     }
@@ -703,6 +352,7 @@ impl Appliance for Switchyard {
             priority: Priority::default(),
             receipts: ReceiptRequest::NONE,
             replace_if_present: false,
+            submission: None,
             text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
             tlvs: bytes::Bytes::new(),
             accepted_at: now,
@@ -718,6 +368,7 @@ impl Appliance for Switchyard {
                 faulted: None,
             },
         };
+        let name = |peer| self.name_of(peer);
         let mut steps = vec![format!("origin: {}", asked.origin)];
         let (considered, routed) = self.routing.explain(&message);
         for considered in considered {
@@ -726,7 +377,7 @@ impl Appliance for Switchyard {
                 Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
                 Ok(Decision { verdict: Some(verdict), sender, note }) => {
                     let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                    format!("{by}: {}{note}", self.verdict_words(&verdict, sender.as_deref()))
+                    format!("{by}: {}{note}", verdict_words(&verdict, sender.as_deref(), &name))
                 }
                 Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
             });
@@ -735,7 +386,7 @@ impl Appliance for Switchyard {
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the house's own rules: {}{note}",
-            self.verdict_words(&message.routed.verdict, message.routed.sender.as_deref())
+            verdict_words(&message.routed.verdict, message.routed.sender.as_deref(), &name)
         ));
         if let Some(quote) = &message.routed.quote {
             let by = format!("biller {} {}", quote.by.plugin, quote.by.version);
@@ -801,6 +452,10 @@ impl Appliance for Switchyard {
         Switchyard::report_again(self, request)
     }
 
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::Refusals, Problem> {
+        self.show_refusals(query)
+    }
+
     fn opt_outs(&self) -> Result<Value, Problem> {
         self.show_opt_outs()
     }
@@ -815,6 +470,10 @@ impl Appliance for Switchyard {
 
     fn gsm(&self) -> Value {
         self.show_gsm()
+    }
+
+    fn attention_limits(&self) -> AttentionLimits {
+        self.tuning.attention()
     }
 
     fn metrics(&self) -> String {

@@ -2,15 +2,16 @@
 
 use crate::core_loop::{self, CoreHandle};
 use arc_swap::ArcSwap;
-use archive::{Archive, BoxError, Filter, Parties, Record, Source, Wanted};
+use archive::{Archive, BoxError, Cursor, Filter, Parties, Record, Source, Wanted};
 use doors::Hub;
 use engine::{Answer, Event, QueriedState};
 use model::{
     Address, DecidedBy, Directory, Final, FinalState, Kind, Message, MessageId, PeerId, PeerMessageId,
-    Priority, ReceiptRequest, ReceiptState, RejectReason, Routed, Text, Timestamp, Verdict,
+    Priority, ReceiptRequest, ReceiptState, RejectReason, Routed, SUBMISSION_IDS, Text, Timestamp, Verdict,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::Store;
+use store::{FinishedPage, Store};
 use tokio::runtime::Handle;
 
 /// The store as the pump sees it. Finished messages leave by an event, as everything changes by one.
@@ -76,49 +77,60 @@ impl History {
         self.runtime.block_on(self.archive.get(id))
     }
 
-    /// What query_sm is told of an archived message of `origin`'s.
-    pub(crate) async fn state(
+    /// What query_sm is told of an archived message of `origin`'s; of the archived messages of a submission to several
+    /// destinations, each by its own id. `shared` says that `id` is known to be that of such a submission.
+    pub(crate) async fn states(
         &self,
         origin: PeerId,
-        id: MessageId,
+        (id, shared): (MessageId, bool),
         source: Option<&Address>,
-    ) -> Result<Option<QueriedState>, archive::ArchiveError> {
-        let Some(record) = self.archive.get(id).await? else { return Ok(None) };
-        let is_its = *self.directory.load().name(origin) == *record.account;
-        let same_source = source.is_none_or(|source| {
-            Record::octets(&record.source).is_some_and(|octets| octets == source.value.as_slice())
+    ) -> Result<BTreeMap<MessageId, QueriedState>, archive::ArchiveError> {
+        let found = self.archive.get(id).await?;
+        let shared = shared || found.as_ref().is_some_and(|record| record.submission() == Some(id));
+        let records = if shared {
+            // The messages have ids from the submission's on; newest first.
+            let end = Cursor::before(MessageId(id.0.saturating_add(SUBMISSION_IDS)));
+            let most = usize::try_from(SUBMISSION_IDS).unwrap_or(usize::MAX);
+            let wanted = Wanted { body: false, trace: true };
+            let mut page = self.archive.page(&Filter::default(), Some(end), most, wanted).await?;
+            page.records.retain(|record| record.submission() == Some(id));
+            page.records
+        } else {
+            found.into_iter().collect()
+        };
+        let account = self.directory.load().name(origin);
+        let is_asked_for = |record: &Record| {
+            let same_source = source.is_none_or(|source| {
+                Record::octets(&record.source).is_some_and(|octets| octets == source.value.as_slice())
+            });
+            *account == *record.account && same_source
+        };
+        let states = records.iter().filter(|record| is_asked_for(record)).map(|record| {
+            let state = QueriedState {
+                id: record.id,
+                state: receipt_state(record.state),
+                final_at: Some(record.ended_at),
+                error: u8::try_from(record.error).unwrap_or(u8::MAX),
+            };
+            (record.id, state)
         });
-        Ok((is_its && same_source).then(|| QueriedState {
-            id,
-            state: receipt_state(record.state),
-            final_at: Some(record.ended_at),
-            error: u8::try_from(record.error).unwrap_or(u8::MAX),
-        }))
+        Ok(states.collect())
     }
 
-    /// The archived messages of an account and a time range that asked for a receipt, a page at a time, as far as their
-    /// receipts need them.
-    pub(crate) fn reported(
+    /// Archived messages with ids below `before` that asked for a DLR, newest first, as far as their DLRs need them.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub(crate) fn reported_before(
         &self,
         filter: &Filter,
-        mut each: impl FnMut(Message, Final) -> bool,
-    ) -> Result<(), archive::ArchiveError> {
-        let mut cursor = None;
-        loop {
-            let wanted = Wanted { body: false, trace: true };
-            let page = self.runtime.block_on(self.archive.page(filter, cursor, 500, wanted))?;
-            for record in &page.records {
-                if let Some((message, ended)) = self.message(record)
-                    && !each(message, ended)
-                {
-                    return Ok(());
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
+        before: MessageId,
+    ) -> Result<FinishedPage, archive::ArchiveError> {
+        let wanted = Wanted { body: false, trace: true };
+        let page = self.archive.page(filter, Some(Cursor::before(before)), 500, wanted);
+        let page = self.runtime.block_on(page)?;
+        let messages = page.records.iter().filter_map(|record| self.message(record)).collect();
+        Ok(FinishedPage { messages, lowest: page.next.map(Cursor::id) })
     }
 
     /// A message as its receipt needs it; `None` where none was asked for or its account is gone.
@@ -148,6 +160,7 @@ impl History {
             priority: Priority::new(record.priority),
             receipts,
             replace_if_present: false,
+            submission: record.submission(),
             text: Text::default(),
             tlvs: tlvs.into(),
             accepted_at: record.accepted_at,
@@ -178,7 +191,8 @@ impl History {
     }
 }
 
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+/// The octets that hexadecimal digits, two an octet, stand for; `None` where they are no such digits.
+pub(crate) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

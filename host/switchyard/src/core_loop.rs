@@ -46,10 +46,14 @@ impl Clock {
         Now { wall: wall(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
     }
 
-    /// The time by which ages are counted of what is deleted at an age: the wall clock, but never further on than the time
-    /// that has passed since the start. So a jump of the wall clock, forward or back, makes nothing older.
-    pub(crate) fn for_ages(self) -> Timestamp {
-        let ages = AgeClock::believed(self.started_at);
+    /// The time by which the ages of durable records are counted; `newest` is the time of the newest record at the start.
+    ///
+    /// No time counts as passed while no daemon ran, since the clock of a machine that has just started may be wrong by
+    /// days. After that it is the wall clock, but never further on than the time that has passed. So a jump of the wall
+    /// clock, forward or back, makes nothing older.
+    pub(crate) fn for_ages(self, newest: Option<Timestamp>) -> Timestamp {
+        let start = newest.map_or(self.started_at, |newest| newest.min(self.started_at));
+        let ages = AgeClock::believed(start);
         ages.now(self.started.elapsed(), wall()).unwrap_or_default()
     }
 
@@ -472,5 +476,16 @@ pub(crate) mod tests {
         drop(seed);
         assert!(!core.answers_within(Duration::from_secs(60)), "nobody is there to answer");
         assert!(alone().answers_within(Duration::from_secs(60)));
+    }
+    #[test]
+    fn time_while_no_daemon_ran_makes_no_record_older() {
+        const WEEK: Duration = Duration::from_secs(7 * 86_400);
+        let clock = Clock::new();
+        let stopped_at = Timestamp(clock.started_at.0.saturating_sub(millis(WEEK)));
+        let passed = clock.for_ages(Some(stopped_at)).0 - stopped_at.0;
+        assert!(passed <= millis(clock.started.elapsed()), "{passed} ms");
+        assert!(clock.for_ages(None) >= clock.started_at);
+        let early_clock = clock.started_at + WEEK;
+        assert!(clock.for_ages(Some(early_clock)) < early_clock);
     }
 }

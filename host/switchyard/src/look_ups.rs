@@ -8,13 +8,13 @@ use crate::vital;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use doors::Hub;
 use engine::{Answer, Command, QueriedState, ReplyTo};
-use model::{Address, MessageId, PeerId, Refusal};
+use model::{Address, Message, MessageId, PeerId, ReceiptState, Refusal};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::{Found, Store};
+use store::Store;
 use tokio::sync::Semaphore;
 
 /// Questions of one account that wait for the archive; more are refused as over its rate.
@@ -37,6 +37,41 @@ pub(crate) struct LookUp {
     /// What to answer if it is found: `None` for its state.
     pub(crate) too_late: Option<Refusal>,
     pub(crate) to: ReplyTo,
+}
+
+impl LookUp {
+    /// The answer, with the states of all messages that were found, by growing id.
+    fn answer(&self, states: impl Iterator<Item = QueriedState>) -> Answer {
+        match (together(self.id, states), self.too_late) {
+            (None, _) => Answer::Refused(Refusal::UnknownMessage),
+            (Some(_), Some(refusal)) => Answer::Refused(refusal),
+            (Some(state), None) => Answer::State(state),
+        }
+    }
+}
+
+/// The state of finished messages that share an id: delivered if all were delivered, otherwise that of the first that failed, or
+/// else of the first whose delivery nobody has confirmed; final when the last of them was. `None` for no message.
+fn together(id: MessageId, states: impl Iterator<Item = QueriedState>) -> Option<QueriedState> {
+    let severity = |state: ReceiptState| match state {
+        ReceiptState::Delivered => 0,
+        ReceiptState::Accepted => 1,
+        _ => 2,
+    };
+    states
+        .reduce(|worst, state| {
+            let final_at = worst.final_at.max(state.final_at);
+            let worse = severity(state.state) > severity(worst.state);
+            QueriedState { final_at, ..if worse { state } else { worst } }
+        })
+        .map(|state| QueriedState { id, ..state })
+}
+
+/// A finished message that the store has.
+struct InStore {
+    state: QueriedState,
+    /// The id that was asked for is that of a submission to several destinations, of which it is part.
+    shared: bool,
 }
 
 /// The questions of an account that wait for the archive.
@@ -84,12 +119,19 @@ impl LookUps {
 impl Desk {
     fn run(self: Arc<Self>, questions: &Receiver<LookUp>) {
         for question in questions {
-            if let Some(answer) = self.in_store(&question) {
-                self.tell(question.to, answer);
-                continue;
-            }
-            let Some(history) = &self.history else {
-                self.tell(question.to, Answer::Refused(Refusal::UnknownMessage));
+            // The store first: what leaves it meanwhile is in the archive already.
+            let in_store = match self.in_store(&question) {
+                Ok(states) => states,
+                Err(refusal) => {
+                    self.tell(question.to, Answer::Refused(refusal));
+                    continue;
+                }
+            };
+            let complete =
+                in_store.get(&question.id).filter(|state| !state.shared || question.too_late.is_some());
+            let history = self.history.as_ref().filter(|_| complete.is_none());
+            let Some(history) = history else {
+                self.tell(question.to, question.answer(in_store.into_values().map(|found| found.state)));
                 continue;
             };
             let Some(turns) = self.begin(question.origin) else {
@@ -99,46 +141,57 @@ impl Desk {
             let (desk, history) = (self.clone(), history.clone());
             let runtime = history.runtime.clone();
             runtime.spawn(async move {
-                let answer = desk.in_archive(&history, &turns, &question).await;
+                let answer = desk.in_archive(&history, &turns, &question, in_store).await;
                 desk.end(question.origin);
                 desk.tell(question.to, answer);
             });
         }
     }
 
-    /// Nothing where the message is not in the store.
-    fn in_store(&self, question: &LookUp) -> Option<Answer> {
-        let (message, ended) = match self.store.find(question.id) {
-            Ok(Some(Found::Finished(message, ended))) => (message, ended),
-            // It ended while the question was on its way, it is in the archive, or it never was.
-            Ok(_) => return None,
-            Err(error) => {
-                tracing::error!(%error, "reading a finished message failed");
-                return Some(Answer::Refused(Refusal::Internal));
-            }
+    /// The finished messages in the store that the question is about, by id.
+    fn in_store(&self, question: &LookUp) -> Result<BTreeMap<MessageId, InStore>, Refusal> {
+        let found = self.store.finished_of(question.id).map_err(|error| {
+            tracing::error!(%error, "reading a finished message failed");
+            Refusal::Internal
+        })?;
+        let is_asked_for = |message: &Message| {
+            let same_source =
+                question.source.as_ref().is_none_or(|source| source.value == message.source.value);
+            message.origin == question.origin && same_source
         };
-        let same_source = question.source.as_ref().is_none_or(|source| source.value == message.source.value);
-        if message.origin != question.origin || !same_source {
-            return Some(Answer::Refused(Refusal::UnknownMessage));
+        if found.iter().any(|(message, _)| !is_asked_for(message)) {
+            return Err(Refusal::UnknownMessage);
         }
-        let state = QueriedState {
-            id: question.id,
-            state: receipt_state(ended.state),
-            final_at: Some(ended.at),
-            error: u8::try_from(ended.error).unwrap_or(u8::MAX),
-        };
-        Some(question.too_late.map_or(Answer::State(state), Answer::Refused))
+        let states = found.into_iter().map(|(message, ended)| {
+            let state = QueriedState {
+                id: message.id,
+                state: receipt_state(ended.state),
+                final_at: Some(ended.at),
+                error: u8::try_from(ended.error).unwrap_or(u8::MAX),
+            };
+            (message.id, InStore { state, shared: message.submission == Some(question.id) })
+        });
+        Ok(states.collect())
     }
 
-    async fn in_archive(&self, history: &History, turns: &Semaphore, question: &LookUp) -> Answer {
+    async fn in_archive(
+        &self,
+        history: &History,
+        turns: &Semaphore,
+        question: &LookUp,
+        in_store: BTreeMap<MessageId, InStore>,
+    ) -> Answer {
+        let shared = in_store.values().any(|found| found.shared);
         let asked = async {
             let _of_account = turns.acquire().await.ok();
             let _of_all = self.turns.acquire().await.ok();
-            history.state(question.origin, question.id, question.source.as_ref()).await
+            history.states(question.origin, (question.id, shared), question.source.as_ref()).await
         };
         match tokio::time::timeout(ARCHIVE_TIMEOUT, asked).await {
-            Ok(Ok(Some(state))) => question.too_late.map_or(Answer::State(state), Answer::Refused),
-            Ok(Ok(None)) => Answer::Refused(Refusal::UnknownMessage),
+            Ok(Ok(mut states)) => {
+                states.extend(in_store.into_iter().map(|(id, found)| (id, found.state)));
+                question.answer(states.into_values())
+            }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the archive cannot be read");
                 Answer::Refused(Refusal::Internal)
@@ -174,5 +227,32 @@ impl Desk {
 
     fn tell(&self, to: ReplyTo, answer: Answer) {
         self.hub.dispatch(vec![Command::Answer { to, answer }]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Timestamp;
+
+    fn state(id: u64, state: ReceiptState, at: u64, error: u8) -> QueriedState {
+        QueriedState { id: MessageId(id), state, final_at: Some(Timestamp(at)), error }
+    }
+
+    #[test]
+    fn a_submission_is_delivered_when_every_destination_is() {
+        use ReceiptState::{Accepted, Delivered, Expired, Undeliverable};
+        let of = |states: &[QueriedState]| together(MessageId(10), states.iter().cloned());
+        assert_eq!(of(&[]), None);
+        let all = [state(10, Delivered, 5, 0), state(11, Delivered, 9, 0), state(12, Delivered, 7, 0)];
+        assert_eq!(of(&all), Some(state(10, Delivered, 9, 0)));
+        let failed = [
+            state(10, Delivered, 9, 0),
+            state(11, Accepted, 5, 0),
+            state(12, Undeliverable, 6, 3),
+            state(13, Expired, 7, 4),
+        ];
+        assert_eq!(of(&failed), Some(state(10, Undeliverable, 9, 3)));
+        assert_eq!(of(&failed[..2]), Some(state(10, Accepted, 9, 0)));
     }
 }

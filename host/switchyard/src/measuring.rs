@@ -84,7 +84,7 @@ impl Switchyard {
         };
         for (id, given, submitted) in self.core.look(look).unwrap_or_default() {
             let name = self.name_of(id);
-            write_counts(page, &PEERS, &name, &given, |code| self.cause_words(&name, code));
+            write_counts(page, &PEERS, &name, &given, |code| self.causes.words(&name, code));
             write_counts(page, &ACCOUNTS, &name, &submitted, |code| code.to_string());
         }
     }

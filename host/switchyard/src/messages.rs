@@ -7,8 +7,12 @@ use crate::records::time;
 use admin::{Hand, Kind, Problem, view};
 use archive::{Cursor, Filter, Record, Side, Wanted};
 use engine::{Answer, Doing, Event};
-use model::{Address, Final, FinalState, Message, MessageId, PeerId, Refusal, Timestamp};
+use model::{
+    Address, Final, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict,
+};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use store::record::Glance;
 use store::{Found, Seen};
@@ -51,6 +55,9 @@ const DOINGS: [&str; 10] = [
 struct Search {
     /// Without plus signs in front.
     number: Option<String>,
+    submission: Option<MessageId>,
+    /// Whose messages.
+    subscriber: Option<Subscriber>,
     /// Nobody of that name has ever been here: `Some(None)`.
     account: Option<Option<PeerId>>,
     peer: Option<Option<PeerId>>,
@@ -61,12 +68,52 @@ struct Search {
     until: Option<Timestamp>,
 }
 
+/// A subscriber whose messages are looked for.
+struct Subscriber {
+    imsi: String,
+    /// The number that the subscriber has now, where a core network knows it; without a plus sign.
+    number: Option<String>,
+}
+
+impl Subscriber {
+    /// Whether a message comes from this subscriber or goes to it. `imsi` is the subscriber that was found behind its
+    /// destination: a number that was another subscriber's before has messages of both.
+    fn has(&self, source: &str, destination: &str, imsi: Option<&str>) -> bool {
+        let number = self.number.as_deref();
+        match imsi {
+            Some(imsi) if imsi == self.imsi => true,
+            Some(_) => number == Some(bare(source)),
+            None => number.is_some_and(|number| number == bare(source) || number == bare(destination)),
+        }
+    }
+
+    fn has_message(&self, message: &Message) -> bool {
+        let imsi = match &message.routed.verdict {
+            Verdict::Forward(legs) => legs.iter().find_map(|leg| leg.imsi.as_ref()),
+            Verdict::Hold(_) | Verdict::Reject(_) => None,
+        };
+        let imsi = imsi.map(|imsi| String::from_utf8_lossy(&imsi.0));
+        self.has(&message.source.text(), &message.destination.text(), imsi.as_deref())
+    }
+
+    fn has_record(&self, record: &Record) -> bool {
+        let trace: Option<Value> =
+            record.trace.as_ref().and_then(|trace| serde_json::from_str(trace.get()).ok());
+        let legs = trace.as_ref().and_then(|trace| trace["route"]["legs"].as_array());
+        let imsi = legs.into_iter().flatten().find_map(|leg| leg["imsi"].as_str());
+        self.has(&record.source, &record.destination, imsi)
+    }
+}
+
 fn bare(number: &str) -> &str {
     number.trim_start_matches('+')
 }
 
 impl Search {
-    fn glance(&self, glance: &Glance) -> Seen {
+    fn glance(&self, id: MessageId, glance: &Glance) -> Seen {
+        if self.submission.is_some_and(|submission| id < submission) {
+            return Seen::Enough;
+        }
         if self.from.is_some_and(|from| glance.accepted_at.0.saturating_add(SLACK) < from.0) {
             return Seen::Enough;
         }
@@ -81,6 +128,14 @@ impl Search {
         if fits { Seen::Wanted } else { Seen::Passed }
     }
 
+    fn is_of(&self, submission: Option<MessageId>) -> bool {
+        self.submission.is_none() || self.submission == submission
+    }
+
+    fn is_of_subscriber(&self, message: &Message) -> bool {
+        self.subscriber.as_ref().is_none_or(|subscriber| subscriber.has_message(message))
+    }
+
     fn fits(&self, origin: PeerId, peer: Option<PeerId>) -> bool {
         let is = |wanted: Option<PeerId>, one: Option<PeerId>| wanted.is_some() && wanted == one;
         // What comes from the network is its addressee's.
@@ -90,6 +145,17 @@ impl Search {
 }
 
 impl Switchyard {
+    /// The number, without a plus sign, that a subscriber has now; `None` where no core network tells it.
+    fn number_of(&self, imsi: &str) -> Result<Option<String>, Problem> {
+        let imsi = imsi.parse().map_err(|_| {
+            let detail = format!("imsi: is {imsi:?}, and must be 6 to 15 digits");
+            Problem::new(Kind::BadRequest, detail)
+        })?;
+        let key = gsm::SubscriberKey::Imsi(imsi);
+        let found = |network: &Arc<gsm::Network>| network.subscriber(&key).ok().flatten()?.msisdn;
+        Ok(self.networks.iter().find_map(found))
+    }
+
     fn search(&self, wanted: &view::WantedMessages) -> Result<Search, Problem> {
         let at = |name: &str, text: Option<&str>| {
             let Some(text) = text else { return Ok(None) };
@@ -113,7 +179,19 @@ impl Switchyard {
                 format!("state: is {word:?}, and must be one of {}, {}", DOINGS.join(", "), ends.join(", "));
             return Err(Problem::new(Kind::BadRequest, detail));
         }
+        let subscriber = match (wanted.imsi.as_deref(), &wanted.number) {
+            (None, _) => None,
+            (Some(_), Some(_)) => {
+                return Err(Problem::new(Kind::BadRequest, "imsi: cannot be given together with number"));
+            }
+            (Some(imsi), None) => {
+                let number = self.number_of(imsi)?;
+                Some(Subscriber { imsi: imsi.to_owned(), number })
+            }
+        };
         Ok(Search {
+            submission: wanted.submission.as_deref().map(Self::parse_id).transpose()?,
+            subscriber,
             number: wanted.number.as_deref().map(|number| bare(number).to_owned()),
             account: id(&wanted.account),
             peer: id(&wanted.peer),
@@ -155,8 +233,12 @@ impl Switchyard {
         let (mut before, mut left) = (before, LOOKS);
         loop {
             let most = limit + 1 - rows.len();
-            let looked = self.store.look_back(before, left, most, |_, glance| search.glance(glance));
-            let looked = looked.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+            let looked = self.store.look_back(before, left, most, |id, glance| search.glance(id, glance));
+            let mut looked = looked.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+            looked.found.retain(|found| {
+                let (Found::Waiting(message, _) | Found::Finished(message, _)) = found;
+                search.is_of_subscriber(message)
+            });
             let waiting: Vec<MessageId> = looked
                 .found
                 .iter()
@@ -174,6 +256,7 @@ impl Switchyard {
                             statuses.get(&message.id).copied().unwrap_or((Doing::Ending, None));
                         let word = doing_word(doing);
                         let wanted = search.ended.is_none()
+                            && search.is_of(message.submission)
                             && search.doing.as_deref().is_none_or(|wanted| wanted == word);
                         if wanted && search.fits(message.origin, peer) {
                             rows.insert(message.id, self.row(&message, peer, (word, false), open));
@@ -181,8 +264,9 @@ impl Switchyard {
                     }
                     Found::Finished(message, ended) => {
                         let Final { state, peer, .. } = ended;
-                        let wanted =
-                            search.doing.is_none() && search.ended.is_none_or(|wanted| wanted == state);
+                        let wanted = search.doing.is_none()
+                            && search.is_of(message.submission)
+                            && search.ended.is_none_or(|wanted| wanted == state);
                         if wanted && search.fits(message.origin, peer) {
                             rows.insert(message.id, self.row(&message, peer, (state.name(), true), open));
                         }
@@ -218,8 +302,14 @@ impl Switchyard {
         rows: &mut BTreeMap<MessageId, view::MessageRow>,
     ) -> Result<Option<MessageId>, Problem> {
         let Some(history) = self.history.as_ref().filter(|_| search.doing.is_none()) else { return Ok(None) };
+        let number = match &search.subscriber {
+            // The archive knows messages by number.
+            Some(Subscriber { number: None, .. }) => return Ok(None),
+            Some(Subscriber { number, .. }) => number.clone(),
+            None => wanted.number.clone(),
+        };
         let filter = Filter {
-            number: wanted.number.clone(),
+            number,
             side: Side::Either,
             account: wanted.account.clone(),
             peer: wanted.peer.clone(),
@@ -227,15 +317,21 @@ impl Switchyard {
             direction: None,
             from: search.from,
             until: search.until,
+            first: search.submission,
         };
-        let parts = Wanted { body: true, trace: false };
+        // The trace says what it was submitted with, and to which subscriber it went.
+        let parts = Wanted { body: true, trace: search.submission.is_some() || search.subscriber.is_some() };
         let patience = Duration::from_millis(wanted.patience_ms);
         let after = Some(Cursor::before(before));
         let page = history.archive.page_within(&filter, after, wanted.limit, parts, patience);
         let page = history.runtime.block_on(page).map_err(|error| {
             Problem::new(Kind::Unavailable, format!("the archive cannot be read: {error}"))
         })?;
-        for record in &page.records {
+        let is_wanted = |record: &&Record| {
+            search.is_of(record.submission())
+                && search.subscriber.as_ref().is_none_or(|subscriber| subscriber.has_record(record))
+        };
+        for record in page.records.iter().filter(is_wanted) {
             rows.entry(record.id).or_insert_with(|| archived_row(record, open));
         }
         Ok(page.next.map(Cursor::id))
@@ -266,6 +362,9 @@ impl admin::Messages for Switchyard {
             })?,
             None => MessageId(i64::MAX.unsigned_abs()),
         };
+        // The messages of a submission have ids from its own on.
+        let end = search.submission.map(|submission| MessageId(submission.0.saturating_add(SUBMISSION_IDS)));
+        let before = end.map_or(before, |end| end.min(before));
         let mut rows = BTreeMap::new();
         // The store first: what leaves it meanwhile is in the archive already.
         let here = self.here(&search, before, (wanted.limit, open), &mut rows)?;
@@ -282,6 +381,11 @@ impl admin::Messages for Switchyard {
         Ok(view::MessagePage {
             messages: messages.into_iter().map(|(_, row)| row).collect(),
             next: next.map(|id| id.to_string()),
+            incomplete: search.subscriber.filter(|subscriber| subscriber.number.is_none()).map(|_| {
+                "no core network tells the subscriber's number now: only messages to the subscriber that are not in the \
+                 archive yet are found by IMSI"
+                    .to_owned()
+            }),
         })
     }
 
@@ -317,6 +421,8 @@ mod tests {
         let (shop, north) = (PeerId(1), PeerId(2));
         let search = |peer| Search {
             number: None,
+            submission: None,
+            subscriber: None,
             account: None,
             peer: Some(Some(peer)),
             doing: None,
@@ -328,5 +434,18 @@ mod tests {
         assert!(!search(shop).fits(shop, Some(north)));
         assert!(!search(shop).fits(shop, None));
         assert!(search(shop).fits(north, Some(shop)));
+    }
+
+    #[test]
+    fn a_number_that_was_anothers_before_has_messages_of_both() {
+        let now = Subscriber { imsi: "001010000000002".to_owned(), number: Some("15551".to_owned()) };
+        assert!(now.has("10655", "+15551", None) && now.has("15551", "10655", None));
+        assert!(now.has("10655", "15551", Some("001010000000002")));
+        assert!(!now.has("10655", "15551", Some("001010000000001")), "it was another SIM's then");
+        assert!(now.has("15551", "15552", Some("001010000000001")), "sent by it to another subscriber");
+        assert!(now.has("10655", "15559", Some("001010000000002")), "under the number of before");
+        let unknown = Subscriber { number: None, ..now };
+        assert!(unknown.has("10655", "15551", Some("001010000000002")));
+        assert!(!unknown.has("10655", "15551", None));
     }
 }

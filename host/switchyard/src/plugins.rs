@@ -201,6 +201,12 @@ impl Switchyard {
                 }
             }
         }
+        for (plugin, counters) in self.counters.metrics() {
+            page.put(&metrics::DURABLE_COUNTER_KEYS, &[&plugin], counters.keys as f64);
+            page.put(&metrics::DURABLE_COUNTER_REFUSED, &[&plugin], counters.refused as f64);
+        }
+        let failures = self.counters.write_failures();
+        page.put(&metrics::DURABLE_COUNTER_WRITE_FAILURES, &[], failures as f64);
         for (table, info) in self.shelf.list() {
             page.put(&metrics::TABLE_ROWS, &[&table], info.rows as f64);
         }

@@ -1,18 +1,17 @@
-//! What the API shows of finished messages and of what is remembered beside messages: history, statistics, reports,
+//! What the API shows of finished messages and of what is remembered beside messages: history, statistics, parked DLRs,
 //! opt-outs, business systems.
 
 use crate::appliance::{Switchyard, gone};
 use crate::archiving::History;
 use crate::core_loop::{self, wall};
 use admin::metrics::{self, Page};
-use admin::{Export, Kind, Problem};
+use admin::{Export, Kind, Problem, view};
 use archive::{ArchiveError, Cursor, Direction, Filter, Format, Period, Side, Span, Wanted};
-use engine::{Answer, Event};
-use model::{AddressBytes, Final, FinalState, Message, MessageId, Refusal, Timestamp};
+use engine::Event;
+use model::{AddressBytes, FinalState, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -29,7 +28,7 @@ pub(crate) struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    fn new(given: &'a HashMap<String, String>) -> Self {
+    pub(crate) fn new(given: &'a HashMap<String, String>) -> Self {
         Self { given, known: Vec::new() }
     }
 
@@ -49,7 +48,7 @@ impl<'a> Query<'a> {
         read(text).map(Some).ok_or_else(wrong)
     }
 
-    fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+    pub(crate) fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         self.read(name, "a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch", |text| {
             time(text)
         })
@@ -81,6 +80,7 @@ impl<'a> Query<'a> {
             direction,
             from: self.time("from")?,
             until: self.time("until")?,
+            first: None,
         })
     }
 
@@ -95,7 +95,7 @@ impl<'a> Query<'a> {
     }
 }
 
-fn told(error: &ArchiveError) -> Problem {
+pub(crate) fn told(error: &ArchiveError) -> Problem {
     match error {
         ArchiveError::Cursor(_) => Problem::new(Kind::BadRequest, error.to_string()),
         _ => Problem::new(Kind::Unavailable, error.to_string()),
@@ -115,21 +115,42 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
     u64::try_from((at.unix_timestamp_nanos() / 1_000_000).max(0)).ok().map(Timestamp)
 }
 
-/// Whose reports are to be made once more.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Again {
-    account: Option<String>,
-    from: String,
-    until: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OptOut {
     sender: String,
     subscriber: String,
     stop: bool,
+}
+
+/// The period that `GET /v1/statistics` asks for. Without `from` it begins a week (by the hour) or two years (by the day)
+/// before its end, since the counts of all years would be read into memory.
+fn statistics_period(given: &HashMap<String, String>, now: Timestamp) -> Result<Period, Problem> {
+    let mut query = Query::new(given);
+    let east = query.read("east", "whole hours from -12 to 14", |text| {
+        text.parse::<i8>().ok().filter(|hours| (-12..=14).contains(hours))
+    })?;
+    let span = query.read("by", "hour or day", |text| match text {
+        "hour" => Some(Span::Hour),
+        "day" => Some(Span::Day { east: east.unwrap_or(0) }),
+        _ => None,
+    })?;
+    let (from, until) = (query.time("from")?, query.time("until")?);
+    let span = span.unwrap_or_default();
+    let usual = match span {
+        Span::Hour => HOURLY_STATISTICS,
+        Span::Day { .. } => DAILY_STATISTICS,
+    };
+    let end = until.unwrap_or(now);
+    let period = Period {
+        from: from.or(Some(Timestamp(end.0.saturating_sub(usual)))),
+        until,
+        account: query.text("account").map(str::to_owned),
+        peer: query.text("peer").map(str::to_owned),
+        span,
+    };
+    query.finish()?;
+    Ok(period)
 }
 
 /// The most that lists of the engine's show.
@@ -199,31 +220,7 @@ impl Switchyard {
 
     pub(crate) fn show_statistics(&self, given: &HashMap<String, String>) -> Result<Value, Problem> {
         let history = self.archived()?;
-        let mut query = Query::new(given);
-        let east = query.read("east", "whole hours from -12 to 14", |text| {
-            text.parse::<i8>().ok().filter(|hours| (-12..=14).contains(hours))
-        })?;
-        let span = query.read("by", "hour or day", |text| match text {
-            "hour" => Some(Span::Hour),
-            "day" => Some(Span::Day { east: east.unwrap_or(0) }),
-            _ => None,
-        })?;
-        let (from, until) = (query.time("from")?, query.time("until")?);
-        let span = span.unwrap_or_default();
-        let usual = match span {
-            Span::Hour => HOURLY_STATISTICS,
-            Span::Day { .. } => DAILY_STATISTICS,
-        };
-        let end = until.unwrap_or_else(wall);
-        let period = Period {
-            // All years at once would be read into memory.
-            from: from.or(Some(Timestamp(end.0.saturating_sub(usual)))),
-            until,
-            account: query.text("account").map(str::to_owned),
-            peer: query.text("peer").map(str::to_owned),
-            span,
-        };
-        query.finish()?;
+        let period = statistics_period(given, wall())?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
         shown(&statistics.map_err(|error| told(&error))?)
     }
@@ -251,75 +248,6 @@ impl Switchyard {
             })
         });
         Ok(json!({ "parked": count, "reports": reports.collect::<Vec<_>>() }))
-    }
-
-    /// Makes the reports of a time range once more; how many.
-    pub(crate) fn report_again(&self, request: Value) -> Result<Value, Problem> {
-        let asked: Again = serde_json::from_value(request).map_err(|error| {
-            Problem::new(Kind::BadRequest, format!("the body is not as expected: {error}"))
-        })?;
-        let times = HashMap::from([("from".to_owned(), asked.from), ("until".to_owned(), asked.until)]);
-        let mut query = Query::new(&times);
-        let (from, until) = (query.time("from")?, query.time("until")?);
-        let (Some(from), Some(until)) = (from, until) else {
-            return Err(Problem::new(Kind::BadRequest, "from and until: must both be given"));
-        };
-        let mut made = 0_u64;
-        let full = Cell::new(false);
-        // What ends meanwhile goes from the store to the archive, and may be met in both.
-        let mut met = HashSet::new();
-        let mut one = |message: Message, ended: Final| {
-            if !met.insert(message.id) {
-                return true;
-            }
-            let (message, ended) = (Box::new(message), Box::new(ended));
-            let asked = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::ReportAgain {
-                message,
-                ended,
-                reply,
-            });
-            match asked {
-                Some(Answer::Done) => made += 1,
-                Some(Answer::Refused(Refusal::QueueFull)) | None => full.set(true),
-                Some(_) => {}
-            }
-            !full.get()
-        };
-        if let Some(history) = &self.history {
-            let filter = Filter {
-                account: asked.account.clone(),
-                direction: Some(Direction::Mt),
-                from: Some(from),
-                until: Some(until),
-                ..Filter::default()
-            };
-            history.reported(&filter, &mut one).map_err(|error| told(&error))?;
-        }
-        let mut after = MessageId(0);
-        let mut goes_on = !full.get();
-        while goes_on {
-            let rows = self.store.finished_after(after, 500);
-            let rows = rows.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
-            let Some((last, _)) = rows.last() else { break };
-            after = last.id;
-            for (message, ended) in rows {
-                let account = self.name_of(message.origin);
-                let good = matches!(ended.state, FinalState::Delivered | FinalState::Relayed);
-                let wants = if good { message.receipts.on_success } else { message.receipts.on_failure };
-                let is_meant = asked.account.as_ref().is_none_or(|name| *name == account)
-                    && (from..until).contains(&message.accepted_at);
-                if wants && is_meant && !one(message, ended) {
-                    goes_on = false;
-                    break;
-                }
-            }
-        }
-        tracing::info!(made, "reports made once more by an admin");
-        if full.get() {
-            let detail = format!("{made} reports were made; then the account's queue was full. Go on later");
-            return Err(Problem::new(Kind::Unavailable, detail));
-        }
-        Ok(json!({ "reports": made }))
     }
 
     pub(crate) fn show_opt_outs(&self) -> Result<Value, Problem> {
@@ -373,7 +301,56 @@ impl Switchyard {
         Value::Array(accounts.collect())
     }
 
+    pub(crate) fn show_refusals(&self, given: &HashMap<String, String>) -> Result<view::Refusals, Problem> {
+        let mut query = Query::new(given);
+        let account = match query.text("account") {
+            None => None,
+            Some(name) => Some(self.directory.load().id(name).ok_or_else(|| {
+                Problem::new(Kind::NotFound, format!("{name:?} is no account and no peer"))
+            })?),
+        };
+        let code = query.text("code");
+        let since = query.time("since")?.unwrap_or_default();
+        let limit = query.read("limit", "a number from 1 to 1000", |text| {
+            text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
+        })?;
+        query.finish()?;
+        let fits = |found: &str| code.is_none_or(|code| code == found);
+        let hub = self.links.hub();
+        let counts = hub.refusals().counts().into_iter();
+        let counts =
+            counts.filter(|(id, _, code, _)| account.is_none_or(|account| account == *id) && fits(code));
+        let last = hub.refusals().last(account).into_iter();
+        let last = last.filter(|(_, refused)| fits(refused.code) && refused.at >= since);
+        Ok(view::Refusals {
+            counts: counts
+                .map(|(id, protocol, code, count)| view::RefusalCount {
+                    account: self.name_of(id),
+                    protocol: protocol.name().to_owned(),
+                    code: code.to_owned(),
+                    count,
+                })
+                .collect(),
+            refusals: last
+                .take(limit.unwrap_or(100))
+                .map(|(id, refused)| view::RefusedSubmission {
+                    at: refused.at.0,
+                    account: self.name_of(id),
+                    protocol: refused.protocol.name().to_owned(),
+                    source: refused.source.text().into_owned(),
+                    destination: refused.destination.masked(),
+                    code: refused.code.to_owned(),
+                    reason: refused.reason.into_owned(),
+                })
+                .collect(),
+        })
+    }
+
     pub(crate) fn write_record_metrics(&self, page: &mut Page) {
+        for (id, protocol, code, count) in self.links.hub().refusals().counts() {
+            let labels = [&*self.name_of(id), protocol.name(), code];
+            page.put(&metrics::SUBMISSIONS_REFUSED, &labels, count as f64);
+        }
         if let Some((totals, parked, keys)) =
             self.core.look(|engine, _| (engine.totals().clone(), engine.receipt_counts().0, engine.keys()))
         {
@@ -421,5 +398,39 @@ impl Switchyard {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_764_000_000_000);
+
+    fn period(given: &[(&str, &str)]) -> Result<Period, Problem> {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        statistics_period(&given, NOW)
+    }
+
+    #[test]
+    fn statistics_without_a_beginning_go_back_a_week_by_the_hour_and_two_years_by_the_day() {
+        let begins =
+            |given: &[(&str, &str)]| period(given).expect("a period").from.map(|from| NOW.0 - from.0);
+        assert_eq!(begins(&[]), Some(7 * DAY));
+        assert_eq!(begins(&[("by", "hour")]), Some(7 * DAY));
+        assert_eq!(begins(&[("by", "day")]), Some(732 * DAY));
+        let until = (NOW.0 - 10 * DAY).to_string();
+        assert_eq!(begins(&[("until", &until)]), Some(17 * DAY));
+    }
+
+    #[test]
+    fn statistics_with_a_beginning_go_back_as_far_as_asked() {
+        let period = period(&[("from", "0"), ("until", "5")]).expect("a period");
+        assert_eq!((period.from, period.until), (Some(Timestamp(0)), Some(Timestamp(5))));
+    }
+
+    #[test]
+    fn an_unknown_parameter_of_statistics_is_refused() {
+        assert!(period(&[("since", "0")]).is_err());
     }
 }

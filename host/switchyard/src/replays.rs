@@ -243,6 +243,7 @@ impl Judge {
             priority: Priority::new(archived.priority),
             receipts: archived.receipts,
             replace_if_present: false,
+            submission: None,
             text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
             tlvs: Bytes::new(),
             accepted_at: archived.accepted_at,

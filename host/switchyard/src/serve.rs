@@ -4,6 +4,7 @@ use crate::appliance::Switchyard;
 use crate::archiving::{Finished, History};
 use crate::backup::{self, Backups};
 use crate::boards::Boards;
+use crate::causes::Causes;
 use crate::config::Config;
 use crate::config::http::Lock;
 use crate::config::plugins::HookSeed;
@@ -27,14 +28,15 @@ use archive::Archive;
 use axum::http::HeaderMap;
 use business::Business;
 use capabilities::{
-    ChainHlr, Counters, Fetcher, FetcherOptions, Hlr, KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
+    ChainHlr, CounterWriter, Counters, DurableCounters, DurableOptions, Fetcher, FetcherOptions, Hlr,
+    KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
 };
 use doors::{Callers, Certificate, Core, HttpListener, Hub, LoginLimiter};
-use engine::{Answer, Engine, Event, Output, Settings};
+use engine::{Answer, Engine, Event, Output, Remembered, Settings};
 use gsm::Network;
 use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, How, Powers};
 use links::{Links, LinksOptions};
-use model::{DecidedBy, Directory, Hook, Leg, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
+use model::{DecidedBy, Directory, Hook, Leg, Now, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
 use parking_lot::Mutex;
 use shell::{AsTyped, Numbering, Ports, Shell, Watch};
 use std::net::SocketAddr;
@@ -86,7 +88,10 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
     };
     let values = values(&config)?;
-    let powers = powers(&config, &runtime, &networks, values.clone())?;
+    let counters = DurableCounters::recover(DurableOptions::default(), &values, core_loop::wall())?;
+    let counters = Arc::new(counters);
+    let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
+    let powers = powers(&config, &runtime, &networks, values.clone(), counters.clone())?;
     let boards = Arc::new(Boards {
         core: core.clone(),
         directory: directory.clone(),
@@ -97,7 +102,8 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     let routing = Arc::new(routing(&config, &directory, powers)?);
 
     let recovering = Instant::now();
-    let (engine, first, recovered) = recover(&config, &core, &store, &routing.hooks)?;
+    let newest_record = store.newest_time()?;
+    let (engine, first, recovered) = recover(&config, &core, (&store, newest_record), &routing.hooks)?;
     let recovery_ms = u64::try_from(recovering.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
 
@@ -176,7 +182,13 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     let mut backups = Backups::new(config.data.clone(), config.watermark, config.archive.url.as_deref());
     let kept = store.clone();
     backups.databases.push(Box::new(move || kept.snapshot()));
-    backups.databases.push(Box::new(move || values.snapshot()));
+    let backed_up = counter_writer.clone();
+    backups.databases.push(Box::new(move || {
+        if let Err(error) = backed_up.flush() {
+            tracing::warn!(%error, "the backup has the durable counters as they were last written");
+        }
+        values.snapshot()
+    }));
     let access = access::Access::open(&config.data.join("access.redb"))?.keeping(config.audit_retention);
     if !access.lets_old_lines_go() {
         tracing::warn!(
@@ -189,6 +201,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     backups.databases.push(Box::new(move || people.snapshot()));
     let versions = configuring.clone();
     backups.databases.push(Box::new(move || versions.snapshot()));
+    let causes = Causes { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
         http_connections: Arc::default(),
@@ -207,6 +220,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         links: links.clone(),
         routing: routing.clone(),
         directory: directory.clone(),
+        causes: causes.clone(),
         recovered,
         recovery_ms,
         business: business.clone(),
@@ -215,10 +229,12 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         history: history.clone(),
         pump: Mutex::new(pump),
         shelf,
+        counters,
         replays: Replays::new(archive.clone()),
         pools: pools.clone(),
         redis: redis.clone(),
         configuring: configuring.clone(),
+        tuning: tuning.clone(),
         binding: Mutex::new(()),
         boards: boards.clone(),
     });
@@ -243,12 +259,15 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         data: config.data.clone(),
         tuning,
         has_archive: archive.is_some(),
+        newest_record,
         configuring: configuring.clone(),
         hooks: routing.hooks.clone(),
     };
     let supervision = Supervision::start(&core, &appliance)?;
     let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
     let keeping = vital::spawn("keeper", move || keeper.run(&kept))?;
+    let writing = counter_writer.clone();
+    let counting = vital::spawn("counters", move || writing.run())?;
 
     let shell = match &config.shell {
         Some(door) => {
@@ -264,7 +283,7 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
                 hub: links.hub(),
                 store: store.clone(),
                 watch,
-                records: Arc::new(Reading { core: core.clone(), history }),
+                records: Arc::new(Reading { core: core.clone(), history, causes }),
                 numbering,
             };
             let shell = Arc::new(Shell::open(door.options.clone(), ports)?);
@@ -324,6 +343,9 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     drop(stop_keeping);
     threads.join();
     let _ = keeping.join();
+    // After the doors are closed: all counts of what was accepted are written.
+    counter_writer.end();
+    let _ = counting.join();
     if let Some(supervision) = supervision {
         supervision.end();
     }
@@ -386,6 +408,7 @@ fn powers(
     runtime: &tokio::runtime::Runtime,
     networks: &[Arc<Network>],
     values: Arc<KeyValues>,
+    durable_counters: Arc<DurableCounters>,
 ) -> Result<Powers> {
     let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
     // Who really knows comes first; the table is for networks without an HLR that could be asked. Of several networks none
@@ -400,6 +423,7 @@ fn powers(
         board: Arc::new(Board::default()),
         pools: Arc::default(),
         counters: Arc::new(Counters::default()),
+        durable_counters,
         values,
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
         hlr: Arc::new(registers),
@@ -420,7 +444,7 @@ pub(crate) fn bound(hooks: &Hooks) -> Event {
 fn recover(
     config: &Config,
     core: &CoreHandle,
-    store: &Store,
+    (store, newest_record): (&Store, Option<Timestamp>),
     hooks: &Hooks,
 ) -> Result<(Engine, Output, u64)> {
     let mut seed = [0; 8];
@@ -438,7 +462,11 @@ fn recover(
     }
     engine.apply(now, bound(hooks), &mut out);
     // First: a message that ends while it is recovered settles its charge.
-    store.recover_remembered(|found| engine.recover_remembered(now, found))?;
+    let for_ages = Now { wall: core.clock.for_ages(newest_record), ..now };
+    store.recover_remembered(|found| {
+        let now = if matches!(found, Remembered::Key(_)) { for_ages } else { now };
+        engine.recover_remembered(now, found);
+    })?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
     engine.recovered(recovery.next_id, recovery.next_handed_seq, &recovery.rows, &mut out);
     Ok((engine, out, recovery.messages))
@@ -662,6 +690,8 @@ struct Housekeeper {
     tuning: Arc<Tuning>,
     /// It takes what has ended; without one, that is kept for a while.
     has_archive: bool,
+    /// The time of the newest record at the start.
+    newest_record: Option<Timestamp>,
     configuring: Arc<Configuring>,
     hooks: Arc<Hooks>,
 }
@@ -714,7 +744,7 @@ impl Housekeeper {
             return;
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
-        let before = Timestamp(self.core.clock.for_ages().0.saturating_sub(keep));
+        let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
         // In steps, so that no commit of the core waits long for ours.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {

@@ -107,6 +107,7 @@ impl Testing for Switchyard {
             // The account's program has not sent it, and would not know what to make of a receipt.
             receipts: ReceiptRequest::NONE,
             replace_if_present: false,
+            submission: None,
             text: words(&asked.text)?,
             tlvs: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),

@@ -219,6 +219,7 @@ mod tests {
             "deadline-ms=50",
             "grants.kv=4096",
             "grants.tables=[\"a\", \"b\"]",
+            "grants.counters=[{ name = \"daily\", window = \"day\", zone = \"UTC\" }]",
             "memory=64MiB",
             "note=a = b",
         ] {
@@ -229,7 +230,11 @@ mod tests {
             json!({
                 "on-fault": "reject",
                 "deadline-ms": 50,
-                "grants": { "kv": 4096, "tables": ["a", "b"] },
+                "grants": {
+                    "kv": 4096,
+                    "tables": ["a", "b"],
+                    "counters": [{ "name": "daily", "window": "day", "zone": "UTC" }],
+                },
                 "memory": 67_108_864,
                 "note": "a = b",
             })

@@ -2,6 +2,7 @@
 //!
 //! The words are those of `wit/`, so that a case reads like the contract. Times are milliseconds.
 
+use capabilities::CounterGrant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +58,8 @@ pub struct Grants {
     pub hlr: bool,
     /// It may draw random numbers, where it is built with `wasi = true`.
     pub random: bool,
+    /// Its durable counters.
+    pub counters: Vec<CounterGrant>,
 }
 
 /// A table of the appliance's.

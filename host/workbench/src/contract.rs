@@ -60,7 +60,9 @@ pub(crate) fn meaning(interface: &str) -> Option<(&'static str, Option<&'static 
             "fills and reads prefix tables of its own; opens the appliance's where granted",
             Some("tables = [\"NAME\"], for each table of the appliance's"),
         ),
-        "counters" => ("counts over sliding windows, kept by the host", None),
+        "counters" => {
+            ("counts over sliding windows in memory; durably, by hour, day or month, where granted", None)
+        }
         "peers" => ("sees the links and queue length of every peer", None),
         "numbers" => ("sees number pools, and asks for a number as the sender of the message at hand", None),
         "body" => ("reads the text of the message at hand", None),

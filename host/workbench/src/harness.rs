@@ -3,8 +3,8 @@
 use crate::bench::{Answer, Bench, Exchange, Given, HttpFailure, PoolState, Question, Subscriber, TableKind};
 use crate::words::Words;
 use arc_swap::ArcSwap;
-use capabilities::{Counters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber, LogBudgets};
-use capabilities::{MemoryValues, Request, Response, Shelf, ShelfOptions, Values as _};
+use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber};
+use capabilities::{LogBudgets, MemoryValues, Request, Response, Shelf, ShelfOptions, Values as _};
 use hooks::{Binding, Board, HookError, Hooks, HooksOptions, PoolBoard, Powers};
 use model::{Directory, Timestamp};
 use std::collections::BTreeMap;
@@ -89,7 +89,13 @@ fn powers(tables: &Path, given: &Given) -> Result<Powers, String> {
     let counters = Counters::default();
     // A trial counts for itself, under this name.
     let space = counters.space(&format!("{PLUGIN}#shadow"));
+    let durable_counters = DurableCounters::default();
     for counted in &given.counters {
+        if let Some(grant) = given.grants.counters.iter().find(|grant| grant.name == counted.name) {
+            let counter = durable_counters.counter(PLUGIN, grant).map_err(|error| error.to_string())?;
+            counter.add(&counted.key, counted.amount, Timestamp(given.now));
+            continue;
+        }
         let window = Duration::from_millis(counted.window_ms);
         space.add(&counted.name, &counted.key, counted.amount, window, Timestamp(given.now));
     }
@@ -103,6 +109,7 @@ fn powers(tables: &Path, given: &Given) -> Result<Powers, String> {
         board: Arc::new(board),
         pools: Arc::new(pools),
         counters: Arc::new(counters),
+        durable_counters: Arc::new(durable_counters),
         values: Arc::new(values),
         fetch: Arc::new(Others(given.http.clone())),
         shelf: Arc::new(shelf),
@@ -161,6 +168,7 @@ impl Bench for Harness {
             tables: given.grants.tables.clone(),
             hlr: given.grants.hlr,
             random: given.grants.random,
+            counters: given.grants.counters.clone(),
             ..hooks::Grants::default()
         };
         binding.memory = given.memory.unwrap_or(binding.memory);

@@ -140,6 +140,11 @@ fn plugins(hook: &str, role: &str, record: &Value, counts: &Value) -> Vec<Vec<St
     record["chain"].as_array().into_iter().flatten().map(row).collect()
 }
 
+/// A durable counter.
+fn counter(grant: &Value) -> String {
+    format!("counter {} by {} in {}", word(&grant["name"]), word(&grant["window"]), word(&grant["zone"]))
+}
+
 /// One hook: what is live with which settings, and what was live before.
 pub(crate) fn hook(hook: &Value) -> String {
     let mut shown = String::new();
@@ -148,8 +153,12 @@ pub(crate) fn hook(hook: &Value) -> String {
         let grants: Vec<String> = grants
             .filter(|(_, value)| !matches!(value, Value::Null | Value::Bool(false)) && **value != 0)
             .filter(|(_, value)| value.as_array().is_none_or(|names| !names.is_empty()))
-            .map(|(name, value)| format!("{name} {}", word(value)))
-            .collect();
+            .map(|(name, value)| match value.as_array() {
+                Some(counters) if name == "counters" => counters.iter().map(counter).collect(),
+                _ => vec![format!("{name} {}", word(value))],
+            })
+            .collect::<Vec<Vec<_>>>()
+            .concat();
         shown.push_str(&list(&[
             ("plugin", name(binding)),
             ("on fault", word(&binding["on-fault"])),
@@ -244,7 +253,8 @@ mod tests {
             "hook": "router",
             "live": { "serial": 4, "since": AT, "how": "activated", "chain": [
                 { "plugin": "first", "version": "96fced7a19c6", "policy": "abc", "on-fault": "hold", "memory": 1 << 20,
-                  "deadline-ms": 50, "instance": "warm", "grants": { "kv": 4096, "tables": [], "hlr": false } },
+                  "deadline-ms": 50, "instance": "warm", "grants": { "kv": 4096, "tables": [], "hlr": false,
+                  "counters": [{ "name": "daily", "window": "day", "zone": "Europe/Berlin" }] } },
             ] },
             "counts": [{ "plugin": "first", "version": "96fced7a19c6", "calls": 1_200, "faults": { "trap": 2, "memory": 1 },
                          "nanoseconds": 12_000_000 }],
@@ -274,8 +284,11 @@ mod tests {
     #[test]
     fn one_hook_is_shown_with_its_settings_and_its_history() {
         let shown = hook(&state());
-        for line in ["granted   kv 4096\n", "deadline  50 ms\n", "3       2026-11-21 16:03:02Z  activated  -"]
-        {
+        for line in [
+            "granted   counter daily by day in Europe/Berlin, kv 4096\n",
+            "deadline  50 ms\n",
+            "3       2026-11-21 16:03:02Z  activated  -",
+        ] {
             assert!(shown.contains(line), "{line}: {shown}");
         }
     }

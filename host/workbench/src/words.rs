@@ -84,6 +84,7 @@ impl Words<'_> {
             priority: model::Priority::new(message.priority),
             receipts: if message.wants_receipt { ReceiptRequest::FINAL } else { ReceiptRequest::NONE },
             replace_if_present: false,
+            submission: None,
             text: model::Text {
                 octets: Bytes::from(message.text.clone()),
                 data_coding: message.data_coding,

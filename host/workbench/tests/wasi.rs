@@ -53,6 +53,7 @@ impl House {
             board: Arc::new(Board::default()),
             pools: Arc::default(),
             counters: Arc::new(Counters::default()),
+            durable_counters: Arc::default(),
             values: Arc::new(MemoryValues::default()),
             fetch: Arc::new(Nowhere),
             hlr: Arc::new(TableHlr::new(shelf.clone())),

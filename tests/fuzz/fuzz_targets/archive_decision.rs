@@ -136,6 +136,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         priority: Priority::new(read.priority),
         receipts: read.receipts,
         replace_if_present: false,
+        submission: None,
         text: Text {
             octets: vec![b'x'; read.length as usize].into(),
             data_coding: read.data_coding,

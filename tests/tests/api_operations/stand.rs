@@ -2,7 +2,8 @@
 
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD};
+use behaviour_tests::appliance::{Appliance, PASSWORD, free_port};
+use behaviour_tests::load::gsm::{HlrOptions, StandInHlr, Subscribers};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::operator::Operator;
 use behaviour_tests::{POLICY, Stage, until, upload};
@@ -23,6 +24,7 @@ pub(crate) struct Stand {
     uncertain: String,
     numbers: AtomicU64,
     sink: Sink,
+    _hlr: StandInHlr,
     _stage: Stage,
 }
 
@@ -31,11 +33,19 @@ impl Stand {
         let stage = Stage::new()?;
         let tally = Arc::new(Tally::new(1_000));
         let sink = Sink::start(SinkOptions::default(), &tally)?;
+        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(1, "1")))?;
         let mut blueprint = stage.blueprint()?;
         blueprint
             .account("acme", "")
             .peer("upstream", sink.address(), "receipts = false\nuncertain = \"ask\"")
             .archive(&format!("sqlite:{}", stage.folder().join("archive.db").display()))
+            .tables(&format!(
+                "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nlisten = \"127.0.0.1:{}\"\n\
+                 service-centre = \"19990014444\"\n",
+                hlr.gsup(),
+                hlr.ctrl(),
+                free_port()?
+            ))
             .environment("SWITCHYARD_OPERATE", Operator::start(stage.folder())?.socket());
         let appliance = blueprint.start()?;
         let component = stage.component("prefix_router")?;
@@ -57,7 +67,17 @@ impl Stand {
 
         let document = appliance.get("/v1/openapi.json")?;
         let numbers = AtomicU64::new(1_000);
-        Ok(Self { appliance, document, component, version, uncertain, numbers, sink, _stage: stage })
+        Ok(Self {
+            appliance,
+            document,
+            component,
+            version,
+            uncertain,
+            numbers,
+            sink,
+            _hlr: hlr,
+            _stage: stage,
+        })
     }
 
     fn serial(&self) -> Result<u64> {
@@ -91,7 +111,9 @@ impl Stand {
             }
             "$REPLAY" => with(json!({ "limit": 10 })),
             text => {
-                let mut text = text.replace("$UNCERTAIN", &self.uncertain);
+                let subscriber = format!("msisdn-{}", Subscribers::new(1, "1").msisdn(0));
+                let mut text =
+                    text.replace("$UNCERTAIN", &self.uncertain).replace("$SUBSCRIBER", &subscriber);
                 if text.contains("$SERIAL") {
                     text = text.replace("$SERIAL", &self.serial()?.to_string());
                 }

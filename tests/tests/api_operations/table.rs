@@ -7,6 +7,7 @@ pub(crate) fn rows() -> Vec<Row> {
         health(),
         overview(),
         messages(),
+        subscribers(),
         records(),
         plugins(),
         tables(),
@@ -29,7 +30,16 @@ fn health() -> Vec<Row> {
 }
 
 fn overview() -> Vec<Row> {
-    let paths = ["/v1/status", "/v1/queues", "/v1/links", "/v1/business", "/v1/gsm", "/v1/pulse", "/metrics"];
+    let paths = [
+        "/v1/status",
+        "/v1/attention",
+        "/v1/queues",
+        "/v1/links",
+        "/v1/business",
+        "/v1/gsm",
+        "/v1/pulse",
+        "/metrics",
+    ];
     paths.into_iter().map(|path| Row::get(path, path)).collect()
 }
 
@@ -46,6 +56,15 @@ fn messages() -> Vec<Row> {
     ]
 }
 
+fn subscribers() -> Vec<Row> {
+    vec![
+        Row::get("/v1/subscribers/{subscriber}", "/v1/subscribers/$SUBSCRIBER"),
+        Row::new("POST", "/v1/subscribers/{subscriber}/wake", "/v1/subscribers/$SUBSCRIBER/wake"),
+        Row::new("POST", "/v1/subscribers/{subscriber}/silent-sms", "/v1/subscribers/$SUBSCRIBER/silent-sms")
+            .status(201),
+    ]
+}
+
 fn records() -> Vec<Row> {
     vec![
         Row::get("/v1/history", "/v1/history?limit=5&trace=1&body=1"),
@@ -56,6 +75,7 @@ fn records() -> Vec<Row> {
         Row::new("POST", "/v1/reports/again", "/v1/reports/again")
             .body(r#"{"account":"acme","from":"2026-01-01T00:00:00Z","until":"2100-01-01T00:00:00Z"}"#)
             .bad(br#"{"from":"yesterday","until":"today"}"#, 400),
+        Row::get("/v1/refusals", "/v1/refusals?account=acme&code=no-route&since=0&limit=5"),
         Row::get("/v1/opt-outs", "/v1/opt-outs"),
         Row::new("POST", "/v1/opt-outs", "/v1/opt-outs")
             .body(r#"{"sender":"100","subscriber":"4917","stop":true}"#)

@@ -5,7 +5,7 @@ use access::Right;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::Response;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _, stream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +24,22 @@ pub(super) fn while_allowed(
     if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
         return response;
     }
-    let gone = async move {
-        let mut clock = tokio::time::interval(EVERY);
-        loop {
-            clock.tick().await;
-            if !porter.still_lets_in(&presented, needed) {
-                return;
-            }
-        }
-    };
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(gone))))
+    let clock = stream::unfold(tokio::time::interval(EVERY), |mut interval| async move {
+        interval.tick().await;
+        Some(((), interval))
+    });
+    ends_when_refused(response, clock, move || porter.still_lets_in(&presented, needed))
+}
+
+/// Ends the answer at the first item of `checks` at which its reader is not allowed any more.
+fn ends_when_refused(
+    response: Response,
+    checks: impl Stream<Item = ()> + Send + 'static,
+    is_allowed: impl Fn() -> bool + Send + 'static,
+) -> Response {
+    let mut checks = Box::pin(checks);
+    let refused = async move { while checks.next().await.is_some() && is_allowed() {} };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(refused))))
 }
 
 #[cfg(test)]
@@ -43,7 +49,9 @@ mod tests {
     use access::{Access, NewUser, Role, UserChange};
     use axum::http::HeaderMap;
     use bytes::Bytes;
+    use futures_util::FutureExt as _;
     use std::convert::Infallible;
+    use std::future::ready;
 
     const PASSWORD: &str = "correct horse";
 
@@ -73,44 +81,47 @@ mod tests {
             Arc::new(self.porter.recognise(&headers, false).unwrap())
         }
 
-        /// An answer of this kind that would never end.
-        fn told(&self, presented: &Arc<Presented>, kind: &str) -> Body {
-            let first = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b":\n\n"))]);
-            let endless = first.chain(futures_util::stream::pending());
-            let response = Response::builder().header(header::CONTENT_TYPE, kind);
-            let response = response.body(Body::from_stream(endless)).unwrap();
-            let (porter, needed) = (self.porter.clone(), Right::Read);
-            while_allowed(response, porter, presented.clone(), needed).into_body()
+        /// Whether a stream of events ends when its reader is looked at now.
+        fn ends(&self, presented: &Arc<Presented>) -> bool {
+            let (porter, presented) = (self.porter.clone(), presented.clone());
+            let once = stream::iter([()]).chain(stream::pending());
+            let is_allowed = move || porter.still_lets_in(&presented, Right::Read);
+            is_over(ends_when_refused(endless("text/event-stream"), once, is_allowed))
         }
     }
 
-    /// Whether it ends within a minute of a clock that is not the wall's.
-    async fn ends(body: Body) -> bool {
-        let whole = axum::body::to_bytes(body, 1_000);
-        tokio::time::timeout(Duration::from_secs(60), whole).await.is_ok()
+    /// An answer of this kind that does not end by itself.
+    fn endless(kind: &str) -> Response {
+        let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b":\n\n"))]);
+        let body = Body::from_stream(first.chain(stream::pending()));
+        Response::builder().header(header::CONTENT_TYPE, kind).body(body).unwrap()
+    }
+
+    /// Whether it ends without anything else that happens.
+    fn is_over(response: Response) -> bool {
+        response.into_body().into_data_stream().for_each(|_| ready(())).now_or_never().is_some()
     }
 
     #[tokio::test]
     async fn what_is_told_ends_with_the_session_the_user_or_the_right() {
         let house = House::with_ann().await;
-        let events = "text/event-stream";
         let access = house.porter.access().clone();
         let [stays, leaves, demoted, removed] =
             [house.ann().await, house.ann().await, house.ann().await, house.ann().await];
-        tokio::time::pause();
-        assert!(!ends(house.told(&stays, events)).await, "it ends while she is in");
+        assert!(!house.ends(&stays), "it ends while she is in");
         let (word, _) = leaves.session.clone().unwrap();
         access.close_session(&word);
-        assert!(ends(house.told(&leaves, events)).await, "it goes on after a logout");
-        assert!(!ends(house.told(&leaves, "text/csv")).await, "a file that is being written is cut off");
+        assert!(house.ends(&leaves), "it goes on after a logout");
+        let file = while_allowed(endless("text/csv"), house.porter.clone(), leaves, Right::Read);
+        assert!(!is_over(file), "a file that is being written is cut off");
         let change = UserChange {
             role: Some(Role::Account),
             account: Some(Some("acme".to_owned())),
             ..UserChange::default()
         };
         access.change_user("ann", change, None, ("token", None), house.porter.now()).unwrap();
-        assert!(ends(house.told(&demoted, events)).await, "it goes on without the right");
+        assert!(house.ends(&demoted), "it goes on without the right");
         access.remove_user("ann", None).unwrap();
-        assert!(ends(house.told(&removed, events)).await, "it goes on without the user");
+        assert!(house.ends(&removed), "it goes on without the user");
     }
 }

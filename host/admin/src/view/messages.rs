@@ -6,6 +6,10 @@ use utoipa::ToSchema;
 pub struct WantedMessages {
     /// Source or destination, with or without a plus in front.
     pub number: Option<String>,
+    /// The id that stands for all destinations of its submission (SMPP submit_multi).
+    pub submission: Option<String>,
+    /// The IMSI of the subscriber that it comes from or goes to.
+    pub imsi: Option<String>,
     /// Who submitted it.
     pub account: Option<String>,
     /// Whose queue, link or receipt it waits for, or who took it.
@@ -33,6 +37,9 @@ pub struct MessagePage {
     /// Where to go on: to be given as `cursor`. Nothing where there are no more.
     #[schema(required)]
     pub next: Option<String>,
+    /// Why messages may be missing, where some may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
 }
 
 /// A message in a list.

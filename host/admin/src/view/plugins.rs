@@ -75,6 +75,42 @@ pub struct Grants {
     /// Guests of other languages may draw random numbers.
     #[schema(required = false)]
     pub random: bool,
+    /// Counters that are durable and count calendar periods; left out where there are none. All other counters are in
+    /// memory, over sliding windows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32)]
+    pub counters: Vec<CounterGrant>,
+}
+
+/// A durable counter.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CounterGrant {
+    /// The name that the plugin calls it by; no name is there twice.
+    #[schema(min_length = 1, max_length = 64)]
+    pub name: String,
+    /// The period that it counts: it begins at 0 with each new one.
+    pub window: CounterWindow,
+    /// The time zone of the period, by its name in the IANA database, such as `Europe/Berlin`; `UTC` unless it is said.
+    #[serde(default = "utc")]
+    #[schema(required = false)]
+    pub zone: String,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+/// The period of a durable counter.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterWindow {
+    /// From one full hour to the next.
+    Hour,
+    /// From midnight to midnight.
+    Day,
+    /// From the first day of a month to that of the next.
+    Month,
 }
 
 /// How many faults a plugin may have before it is taken back by itself.

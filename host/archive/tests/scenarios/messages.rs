@@ -69,6 +69,7 @@ pub fn finished(n: u64) -> Finished {
         priority: Priority::new((n % 4) as u8),
         receipts: ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: (n % 10 < 3).then(|| MessageId(id.0 - n % 10)),
         text: Text {
             octets: Bytes::from(format!("Message number {n}, with a text as long as texts are.")),
             data_coding: 0,

@@ -140,6 +140,7 @@ pub fn everything_arrives(url: &str) {
         assert_eq!(record.body.as_deref(), Some(&message.text.octets[..]));
         assert_eq!(record.priority, message.priority.level());
         assert_eq!(record.attempts, 1);
+        assert_eq!(record.submission(), message.submission);
         assert_eq!(record.router, "prefix-router");
         let (account, peer) = (n as usize % 2, 2 + (n as usize / 2 % 2));
         assert_eq!(
@@ -341,6 +342,7 @@ pub fn filters_find_what_they_should(url: &str) {
             && filter.direction.is_none_or(|way| way == direction(message))
             && filter.from.is_none_or(|from| message.accepted_at >= from)
             && filter.until.is_none_or(|until| message.accepted_at < until)
+            && filter.first.is_none_or(|first| message.id >= first)
     };
     let asked = [None, Some("491700000013"), Some("+491700000009"), Some("70001"), Some("1"), Some("%")];
     let times = [
@@ -365,6 +367,7 @@ pub fn filters_find_what_they_should(url: &str) {
                     direction: (who == 4).then_some(archive::Direction::Mo),
                     from: from.map(time),
                     until: until.map(time),
+                    first: (who == 2).then_some(MessageId(MessageId::FIRST.0 + 500)),
                 };
                 let expected: Vec<_> = numbers()
                     .rev()

@@ -54,6 +54,9 @@ fn summary(trace: &Value) -> Vec<(&'static str, String)> {
         ("routed", sentence(&why["verdict"])),
         ("by", format!("{} {}", word(&why["plugin"]), word(&why["version"]))),
     ];
+    if !trace["submission"].is_null() {
+        rows.insert(1, ("submission", word(&trace["submission"])));
+    }
     if !why["note"].is_null() {
         rows.push(("because", word(&why["note"])));
     }
@@ -211,6 +214,23 @@ mod tests {
         let done = run(&url, &["message", "trace", "1000000042", "--json"]);
         assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), traced());
         assert_eq!(run(&url, &["message", "show", "1"]).code, 1);
+    }
+
+    #[test]
+    fn a_message_of_a_submission_to_several_destinations() {
+        let mut one = traced();
+        one["submission"] = json!("1000000041");
+        let page = json!({ "messages": [found(1_000_000_042, "queued")], "next": null });
+        let url = Stub::default()
+            .with("GET /v1/messages/1000000042", 200, &one)
+            .with("GET /v1/messages?limit=50&submission=1000000041", 200, &page)
+            .start();
+        let done = run(&url, &["message", "show", "1000000042"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        let line = done.out.lines().nth(1).unwrap_or_default();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["submission", "1000000041"]);
+        let done = run(&url, &["message", "find", "--submission", "1000000041"]);
+        assert_eq!((done.code, done.out.lines().count()), (0, 2));
     }
 
     #[test]

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_told_with_its_place() {
         let wrong = json!({
-            "title": "refused", "status": 422, "detail": "the document has 2 problems",
+            "title": "refused", "status": 422, "detail": "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`",
             "problems": [
                 { "pointer": "/peer/0/rate", "what": "is \"x\"", "allowed": "1 to 1000000" },
                 { "pointer": "/peer/0/adress", "what": "is not known" },
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((done.code, done.out.as_str()), (1, ""));
         assert_eq!(
             done.error,
-            "switchyard: refused: the document has 2 problems\n\
+            "switchyard: refused: 2 things are wrong\n\
              switchyard: /peer/0/rate: is \"x\"; allowed: 1 to 1000000\n\
              switchyard: /peer/0/adress: is not known\n"
         );

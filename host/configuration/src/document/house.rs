@@ -100,6 +100,20 @@ pub struct Log {
     pub format: Option<LogFormat>,
 }
 
+/// Limits beyond which `GET /v1/attention` tells of something.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Attention {
+    /// Age of the oldest queued message of a queue; 10m unless said otherwise.
+    pub queue_age: Option<Time>,
+    /// The same for an account that has no link; 1h unless said otherwise.
+    pub unbound_account: Option<Time>,
+    /// Messages that wait to be archived; 100000 unless said otherwise.
+    pub archive_backlog: Option<u64>,
+    /// How long an automatic rollback of a plugin is told; 1h unless said otherwise.
+    pub plugin_event: Option<Time>,
+}
+
 /// Traces of messages, for a collector of OpenTelemetry's.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -258,6 +272,34 @@ pub struct Grants {
     pub hlr: Option<bool>,
     /// Whether it is given random numbers.
     pub random: Option<bool>,
+    /// Its durable counters. All others are in memory.
+    #[schemars(length(max = 32))]
+    pub counters: Option<Vec<CounterGrant>>,
+}
+
+/// A durable counter.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CounterGrant {
+    /// The name that the plugin calls it by.
+    #[schemars(length(min = 1, max = 64))]
+    pub name: String,
+    /// The period that it counts.
+    pub window: CounterWindow,
+    /// The time zone of the period, by its name in the IANA database; `UTC` unless said otherwise.
+    pub zone: Option<String>,
+}
+
+/// The period of a durable counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterWindow {
+    /// From one full hour to the next.
+    Hour,
+    /// From midnight to midnight.
+    Day,
+    /// From the first day of a month to that of the next.
+    Month,
 }
 
 /// How many faults a plugin may have.

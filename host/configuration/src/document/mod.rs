@@ -29,6 +29,8 @@ pub struct Document {
     pub http: Option<Http>,
     /// What is logged, and in which form.
     pub log: Option<Log>,
+    /// Limits beyond which something needs attention.
+    pub attention: Option<Attention>,
     /// Traces of messages, for a collector of OpenTelemetry's.
     pub telemetry: Option<Telemetry>,
     /// Where ESMEs and gateways connect to us.

@@ -6,7 +6,7 @@ use crate::pages::Asked;
 use crate::shell::{Room, page, trouble};
 use crate::table::{more, table};
 use crate::visit::Visit;
-use crate::words::{number, state, text, time_of};
+use crate::words::{number, sentence, state, text, time_of};
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -54,6 +54,7 @@ pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
     let (from, until) = (moment("from"), moment("until"));
     let asked = [
         ("number", query.text("number")),
+        ("imsi", query.text("imsi")),
         ("account", query.text("account")),
         ("peer", query.text("peer")),
         ("state", query.text("state")),
@@ -95,6 +96,7 @@ fn form(visit: &Visit, query: &Form) -> Markup {
         form.card.search method="get" action="/messages" role="search" aria-label="Messages" {
             (field("number", "Number, of either side", "search", "+4917…"))
             @if visit.may("read") {
+                (field("imsi", "Or the subscriber's IMSI", "search", ""))
                 (field("account", "Account", "text", ""))
                 (field("peer", "Peer", "text", ""))
             }
@@ -137,7 +139,7 @@ pub(crate) const HEADS: &[&str] =
 
 fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
     let messages = found["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let narrowed = ["number", "account", "peer", "state", "from", "until"]
+    let narrowed = ["number", "imsi", "account", "peer", "state", "from", "until"]
         .iter()
         .any(|name| !query.text(name).is_empty());
     let next = match &found["next"] {
@@ -159,9 +161,10 @@ fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
         }
     };
     html! {
+        @if let Some(incomplete) = found["incomplete"].as_str() { p.muted { (sentence(incomplete)) } }
         section.card #found { (table("Messages, newest first", HEADS, &rows(messages), &empty)) }
         @if !next.is_empty() {
-            @let names = ["number", "account", "peer", "state", "from", "until"];
+            @let names = ["number", "imsi", "account", "peer", "state", "from", "until"];
             @let mut parameters: Vec<(&str, &str)> = names.iter().map(|name| (*name, query.text(name))).collect();
             @let () = parameters.push(("cursor", &next));
             @if searching {

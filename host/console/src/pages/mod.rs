@@ -24,6 +24,7 @@ pub(crate) mod policies;
 pub(crate) mod pools;
 pub(crate) mod queues;
 pub(crate) mod standing;
+pub(crate) mod subscribers;
 pub(crate) mod tables;
 pub(crate) mod trace;
 pub(crate) mod uncertain;

@@ -31,6 +31,7 @@ pub(crate) async fn show(visit: Visit) -> Response {
     let body = regions(&visit).await.map(|regions| {
         html! {
             h1 { "GSM networks" }
+            (crate::pages::subscribers::search())
             @for (id, part) in regions { div id=(id) { (part) } }
         }
     });

@@ -1,25 +1,22 @@
-//! How the appliance is doing, and what somebody should look at.
+//! How the appliance is doing, and what needs attention.
 
 use crate::ask::Refusal;
 use crate::chart::{Line, bar, chart};
 use crate::live::Region;
-use crate::pages::standing::{Link, Queue, links, queues};
+use crate::pages::standing::{Link, links};
 use crate::shell::{Room, live_page};
 use crate::table::table;
 use crate::visit::Visit;
-use crate::words::{
-    ago, count, either, figure, number, octets, plural, sentence, span, state, text, version,
-};
+use crate::words::{count, figure, number, octets, sentence, span, state, text, version};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-/// What waits longer than this wants a look, in milliseconds.
-const LONG: u64 = 10 * 60_000;
 /// Samples over which a rate is taken.
 const SMOOTH: usize = 5;
-/// Things of one kind that are named one by one.
+/// Findings of one code that are shown one by one.
 const NAMED: usize = 5;
 
 pub(crate) async fn show(visit: Visit) -> Response {
@@ -36,33 +33,19 @@ pub(crate) async fn show(visit: Visit) -> Response {
 }
 
 pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
-    let (status, pulse, queues, links, hooks, drain, archive, networks, document) = tokio::join!(
+    let (status, pulse, links, hooks, found) = tokio::join!(
         visit.get::<Value>("/v1/status"),
         visit.look("/v1/pulse"),
-        queues(visit),
         links(visit),
         visit.look("/v1/hooks"),
-        visit.look("/v1/drain"),
-        visit.look("/v1/archive"),
-        visit.look("/v1/gsm"),
-        visit.console.documents.known(visit),
+        visit.get::<Vec<Finding>>("/v1/attention"),
     );
-    let (status, queues, links) = (status?, queues?, links?);
+    let (status, links, found) = (status?, links?, found?);
     let hooks = hooks.unwrap_or_default();
     let pulse = Pulse::read(pulse.as_ref());
-    let wanted = attention(&Seen {
-        status: &status,
-        queues: &queues,
-        links: &links,
-        hooks: &hooks,
-        drain: drain.as_ref(),
-        archive: archive.as_ref(),
-        networks: networks.as_ref(),
-        document: document.as_deref().ok().map(|document| &document.about),
-    });
     Ok(vec![
         ("figures", figures(&status, &pulse)),
-        ("attention", html! { h2 { "What needs attention" } (wanted) }),
+        ("attention", html! { h2 { "What needs attention" } (attention(&found, crate::words::now())) }),
         ("charts", charts(&pulse)),
         ("glance", html! { (links_at_a_glance(&links)) (hooks_at_a_glance(&hooks)) }),
     ])
@@ -166,169 +149,94 @@ fn charts(pulse: &Pulse) -> Markup {
     }
 }
 
-struct Seen<'a> {
-    status: &'a Value,
-    queues: &'a [Queue],
-    links: &'a [Link],
-    hooks: &'a Value,
-    drain: Option<&'a Value>,
-    archive: Option<&'a Value>,
-    networks: Option<&'a Value>,
-    /// What is said of the configuration.
-    document: Option<&'a Value>,
+/// A finding of `GET /v1/attention`.
+#[derive(Debug, Clone, Deserialize)]
+struct Finding {
+    severity: String,
+    code: String,
+    subject: Subject,
+    since: Option<u64>,
+    text: String,
 }
 
-/// One thing that somebody should look at: how bad, what, where, and what one does there.
-struct Wanted {
-    tone: &'static str,
-    what: String,
-    place: String,
-    remedy: &'static str,
+/// What a finding is about.
+#[derive(Debug, Clone, Deserialize)]
+struct Subject {
+    kind: String,
+    name: Option<String>,
 }
 
-fn wanted(seen: &Seen<'_>) -> Vec<Wanted> {
-    let mut all = Vec::new();
-    let mut add = |tone, what: String, place: &str, remedy| {
-        all.push(Wanted { tone, what, place: place.to_owned(), remedy });
+/// Where an admin looks at a finding, and the text of the link to it.
+fn place(finding: &Finding) -> Option<(String, &'static str)> {
+    let name = crate::ask::part(finding.subject.name.as_deref().unwrap_or_default());
+    let (place, label) = match (finding.code.as_str(), finding.subject.kind.as_str()) {
+        ("draining", _) => ("/maintenance".to_owned(), "End the drain"),
+        ("configuration-unconfirmed", _) => ("/configuration".to_owned(), "Confirm or take back"),
+        ("messages-uncertain", _) => ("/uncertain".to_owned(), "Decide on them"),
+        ("unknown-reference", _) => (format!("/policies/{name}"), "Correct it"),
+        (_, "peer") => (format!("/peers/{name}"), "Look at it, test it"),
+        (_, "account") => (format!("/accounts/{name}"), "Look at it"),
+        (_, "queue") => ("/queues".to_owned(), "Suspend, move or wait"),
+        (_, "hook") => (format!("/plugins/{name}"), "Look at its faults"),
+        (_, "core-network") => ("/networks".to_owned(), "Look at it"),
+        (_, "archive") => ("/archive".to_owned(), "Look at the archive"),
+        (_, "configuration") => ("/configuration".to_owned(), "Look at it"),
+        (_, "appliance") => ("/maintenance".to_owned(), "Look at it"),
+        // A kind that this console does not know yet.
+        _ => return None,
     };
-    let place = |name: &str| format!("/peers/{}", crate::ask::part(name));
-    let now = crate::words::now();
-    if seen.status["disk_low"].as_bool() == Some(true) {
-        let free = octets(number(seen.status, "disk_free"));
-        add(
-            "bad",
-            format!("The disk is nearly full ({free} free): submissions are refused, delivery goes on."),
-            "/maintenance",
-            "Make room",
-        );
-    }
-    if let Some(at) = seen.document.and_then(|document| either(&document["pending"], "reverts-at").as_u64()) {
-        let what = format!("The configuration goes back to what it was {} unless it is confirmed.", ago(at));
-        add("warn", what, "/configuration", "Confirm or take back");
-    }
-    let restart =
-        seen.document.and_then(|document| document["restart"].as_array()).map_or(0, Vec::len) as u64;
-    if restart > 0 {
-        let what =
-            format!("{} only after the next start.", plural(restart, "setting counts", "settings count"));
-        add("warn", what, "/configuration", "Look at them");
-    }
-    if seen.drain.is_some_and(|drain| drain["draining"].as_bool() == Some(true)) {
-        let what = "The appliance is being drained: nothing new is taken, what waits goes out.".to_owned();
-        add("warn", what, "/maintenance", "End the drain");
-    }
-    // A peer that has links and none of them up; one that has others is braked, and its queue says so.
-    let up: HashSet<&str> =
-        seen.links.iter().filter(|link| link.is_up()).map(|link| link.peer.as_str()).collect();
-    let mut down: Vec<(&str, &Link)> = Vec::new();
-    for link in seen.links.iter().filter(|link| link.role == "client" && !up.contains(link.peer.as_str())) {
-        if down.len() <= NAMED && down.iter().all(|(name, _)| *name != link.peer) {
-            down.push((&link.peer, link));
-        }
-    }
-    for (name, link) in down.iter().take(NAMED) {
-        let why = link.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        // The peer is without any since the last of its links went down.
-        let of_peer = seen.links.iter().filter(|link| link.peer == *name);
-        let since = of_peer.filter_map(|link| link.down_since).max();
-        let since = since.map(|at| format!(" for {}", span(now.saturating_sub(at)))).unwrap_or_default();
-        let what = format!("{name} has no link up{since}{why}");
-        let end = if what.ends_with(['.', '?', '!']) { "" } else { "." };
-        add("bad", format!("{what}{end}"), &place(name), "Look at it, test it");
-    }
-    if down.len() > NAMED {
-        add("bad", "More peers have no link up.".to_owned(), "/peers?state=down", "Show all of them");
-    }
-    for network in seen.networks.and_then(Value::as_array).into_iter().flatten() {
-        for fault in network["faults"].as_array().into_iter().flatten().take(NAMED) {
-            let what = format!("GSM network {}: {}.", text(network, "name"), text(fault, "what"));
-            let tone = if text(fault, "level") == "error" { "bad" } else { "warn" };
-            add(tone, what, "/networks", "Look at it");
-        }
-    }
-    for hook in seen.hooks.as_array().into_iter().flatten() {
-        let unknown = hook["unknown"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for one in unknown.iter().take(NAMED) {
-            let what = format!(
-                "The policy of {} names {} {}, which does not exist.",
-                text(one, "plugin"),
-                text(one, "kind"),
-                text(one, "name")
-            );
-            add("warn", what, &format!("/policies/{}", text(hook, "hook")), "Correct it");
-        }
-    }
-    let uncertain: u64 = seen.queues.iter().map(|queue| queue.uncertain).sum();
-    if uncertain > 0 {
-        let what = format!(
-            "{} written to a peer and never answered: nobody knows whether it has them.",
-            plural(uncertain, "message was", "messages were")
-        );
-        add("warn", what, "/uncertain", "Decide on them");
-    }
-    let mut old: Vec<_> = seen
-        .queues
-        .iter()
-        .filter_map(|queue| Some((queue, now.saturating_sub(queue.oldest?))))
-        .filter(|(queue, age)| *age > LONG && queue.queued > 0)
-        .collect();
-    old.sort_unstable_by_key(|(_, age)| std::cmp::Reverse(*age));
-    for (queue, age) in old.iter().take(NAMED) {
-        let what = format!(
-            "{} for {}, the oldest for {}: {}.",
-            plural(queue.queued, "message waits", "messages wait"),
-            queue.peer,
-            span(*age),
-            sentence(&queue.brake)
-        );
-        add("warn", what, "/queues", "Suspend, move or wait");
-    }
-    let strays: u64 = seen.queues.iter().filter(|queue| !queue.configured).map(Queue::waiting).sum();
-    if strays > 0 {
-        let what = format!(
-            "{} for peers that are no longer in the configuration.",
-            plural(strays, "message waits", "messages wait")
-        );
-        add("warn", what, "/queues", "Move or cancel them");
-    }
-    for hook in seen.hooks.as_array().into_iter().flatten() {
-        let name = text(hook, "hook");
-        for event in hook["events"].as_array().into_iter().flatten().take(3) {
-            let recent = event["at"].as_u64().is_some_and(|at| now.saturating_sub(at) < 3_600_000);
-            let kind = text(event, "kind");
-            if recent && matches!(kind, "faulty" | "rolled-back-by-itself" | "candidate-faulty") {
-                let what = format!("The {name} was in trouble: {}", text(event, "what"));
-                add("bad", what, &format!("/plugins/{name}"), "Look at its faults");
-                break;
-            }
-        }
-    }
-    if let Some(archive) = seen.archive
-        && text(archive, "state") == "down"
-    {
-        let what =
-            format!("The archive is not reached: {}. Finished messages wait here.", text(archive, "error"));
-        add("bad", what, "/archive", "Look at the archive");
-    }
-    all.sort_by_key(|one| one.tone != "bad");
-    all
+    Some((place, label))
 }
 
-fn attention(seen: &Seen<'_>) -> Markup {
-    let all = wanted(seen);
-    html! {
-        @if all.is_empty() {
-            p.calm { span.dot.good aria-hidden="true" {} "Nothing. All links are up, nothing waits longer than it should." }
-        } @else {
-            ul.wanted {
-                @for one in &all {
-                    li.(one.tone) {
-                        span.visually-hidden { (if one.tone == "bad" { "Bad: " } else { "Warning: " }) }
-                        span { (one.what) }
-                        a href=(one.place) { (one.remedy) }
-                    }
-                }
+/// The page that lists all findings of this kind.
+fn list_place(finding: &Finding) -> Option<&'static str> {
+    match finding.subject.kind.as_str() {
+        "peer" => Some("/peers?state=down"),
+        "account" => Some("/accounts"),
+        "queue" => Some("/queues"),
+        "hook" => Some("/plugins"),
+        "core-network" => Some("/networks"),
+        _ => None,
+    }
+}
+
+/// The findings, in the API's order; of one code at most [`NAMED`], with a count of the others. `now` is milliseconds since
+/// the epoch.
+fn attention(found: &[Finding], now: u64) -> Markup {
+    let class = |finding: &Finding| if finding.severity == "error" { "bad" } else { "warn" };
+    let line = |finding: &Finding, text: &str, link: Option<(String, &str)>| {
+        html! {
+            li.(class(finding)) {
+                span.visually-hidden { (if finding.severity == "error" { "Error: " } else { "Warning: " }) }
+                span { (text) }
+                @if let Some((place, label)) = link { a href=(place) { (label) } }
             }
+        }
+    };
+    let mut totals: HashMap<&str, usize> = HashMap::new();
+    for finding in found {
+        *totals.entry(&finding.code).or_default() += 1;
+    }
+    let mut shown: HashMap<&str, usize> = HashMap::new();
+    let mut lines = Vec::new();
+    for finding in found {
+        let before = shown.entry(&finding.code).or_default();
+        *before += 1;
+        if *before <= NAMED {
+            let since = finding.since.map(|at| format!(" (for {})", span(now.saturating_sub(at))));
+            let text = sentence(&finding.text) + &since.unwrap_or_default();
+            lines.push(line(finding, &text, place(finding)));
+        } else if *before == NAMED + 1 {
+            let left = totals.get(finding.code.as_str()).map_or(0, |total| total - NAMED);
+            let link = list_place(finding).map(|place| (place.to_owned(), "Show all of them"));
+            lines.push(line(finding, &format!("{} more like these", count(left as u64)), link));
+        }
+    }
+    html! {
+        @if found.is_empty() {
+            p.calm { span.dot.good aria-hidden="true" {} "Nothing needs attention." }
+        } @else {
+            ul.wanted { @for line in lines { (line) } }
         }
     }
 }
@@ -404,85 +312,43 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn seen(status: &Value, queues: &[Queue], links: &[Link]) -> Vec<String> {
-        let hooks = json!([]);
-        let seen = Seen {
-            status,
-            queues,
-            links,
-            hooks: &hooks,
-            drain: None,
-            archive: None,
-            networks: None,
-            document: None,
-        };
-        wanted(&seen).into_iter().map(|one| format!("{} {}", one.tone, one.what)).collect()
+    fn found(severity: &str, code: &str, kind: &str, name: &str) -> Finding {
+        let finding = json!({
+            "severity": severity, "code": code, "subject": { "kind": kind, "name": name }, "since": 1_000,
+            "text": format!("{name} is <down>"), "remedy": null,
+        });
+        serde_json::from_value(finding).unwrap()
     }
 
     #[test]
-    fn a_quiet_appliance_wants_nothing() {
-        let link = Link { peer: "a".into(), role: "client".into(), phase: "bound".into(), ..Link::default() };
-        let queue = Queue { peer: "a".into(), configured: true, ..Queue::default() };
-        assert_eq!(seen(&json!({ "disk_low": false }), &[queue], &[link]), [""; 0]);
+    fn a_quiet_appliance_needs_no_attention() {
+        assert!(attention(&[], 1).into_string().contains("Nothing needs attention."));
     }
 
     #[test]
-    fn a_peer_is_down_when_none_of_its_links_is_up_and_it_is_told_once() {
-        let link = |peer: &str, phase: &str| Link {
-            peer: peer.into(),
-            role: "client".into(),
-            phase: phase.into(),
-            last_error: Some("connection refused".into()),
-            ..Link::default()
-        };
-        let links = [
-            link("a", "backing-off"),
-            link("a", "backing-off"),
-            link("b", "bound"),
-            link("b", "backing-off"),
+    fn a_finding_is_shown_with_its_age_and_a_link() {
+        let all = [
+            found("error", "peer-down", "peer", "a b"),
+            found("warning", "unknown-reference", "hook", "router"),
+            found("warning", "new", "new kind", "x"),
         ];
-        assert_eq!(seen(&json!({}), &[], &links), ["bad a has no link up: connection refused."]);
+        let shown = attention(&all, 61_000).into_string();
+        let lines: Vec<&str> = shown.split("<li").collect();
+        assert_eq!(lines.len(), 4, "{shown}");
+        assert!(lines[1].contains("bad") && lines[1].contains("a b is &lt;down&gt; (for 1 min)"), "{shown}");
+        assert!(lines[1].contains("/peers/a%20b"), "{shown}");
+        assert!(lines[2].contains("warn") && lines[2].contains("/policies/router"), "{shown}");
+        assert!(!lines[3].contains("href"), "{shown}");
     }
 
     #[test]
-    fn faults_of_core_networks_are_told() {
-        let fault = |level: &str, what: &str| json!({ "level": level, "what": what, "remedy": "" });
-        let networks =
-            json!([{ "name": "home", "faults": [fault("warning", "two names"), fault("error", "no MSC")] }]);
-        let (status, hooks) = (json!({}), json!([]));
-        let seen = Seen {
-            status: &status,
-            queues: &[],
-            links: &[],
-            hooks: &hooks,
-            drain: None,
-            archive: None,
-            networks: Some(&networks),
-            document: None,
-        };
-        let told: Vec<_> =
-            wanted(&seen).into_iter().map(|one| format!("{} {}", one.tone, one.what)).collect();
-        assert_eq!(told, ["bad GSM network home: no MSC.", "warn GSM network home: two names."]);
-    }
-
-    #[test]
-    fn doubt_and_age_and_strays_are_told_in_words() {
-        let queues = [
-            Queue { peer: "a".into(), configured: true, uncertain: 1, ..Queue::default() },
-            Queue {
-                peer: "b".into(),
-                configured: true,
-                queued: 2,
-                oldest: Some(1),
-                brake: "no link is up".into(),
-                ..Queue::default()
-            },
-            Queue { peer: "c".into(), configured: false, deferred: 4, ..Queue::default() },
-        ];
-        let told = seen(&json!({}), &queues, &[]);
-        assert!(told[0].starts_with("warn 1 message was written to a peer and never answered"), "{told:?}");
-        assert!(told[1].contains("2 messages wait for b") && told[1].ends_with("no link is up."), "{told:?}");
-        assert!(told[2].contains("4 messages wait for peers that are no longer"), "{told:?}");
+    fn many_findings_of_one_code_are_counted() {
+        let down = (0..8).map(|number| found("error", "peer-down", "peer", &format!("p{number}")));
+        let all: Vec<Finding> = down.chain([found("warning", "queue-old", "queue", "q")]).collect();
+        let shown = attention(&all, 61_000).into_string();
+        assert!(shown.contains("p4 is") && !shown.contains("p5 is"), "{shown}");
+        assert!(shown.contains("3 more like these") && shown.contains("/peers?state=down"), "{shown}");
+        assert!(shown.contains("q is"), "{shown}");
     }
 
     #[test]

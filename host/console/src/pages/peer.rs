@@ -68,7 +68,8 @@ pub(crate) async fn show_account(visit: Visit, Path(name): Path<String>) -> Resp
     draw(&visit, &ACCOUNTS, &name, &Said::default()).await
 }
 
-pub(crate) async fn regions(visit: &Visit, name: &str) -> Result<Vec<Region>, Refusal> {
+/// The live parts of the page. `list` is `peer`, `gateway` or `account`.
+pub(crate) async fn regions(visit: &Visit, list: &str, name: &str) -> Result<Vec<Region>, Refusal> {
     let (queues, links) = tokio::join!(queues(visit), links(visit));
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
@@ -91,11 +92,22 @@ pub(crate) async fn regions(visit: &Visit, name: &str) -> Result<Vec<Region>, Re
             ]
         })
         .collect();
+    let waits = links.iter().any(|link| link.peer == name && link.back_off_until.is_some());
+    let dial = format!("/{list}s/{}/dial", part(name));
     let heads =
         &["State", "Other end", "Bound as", "On their way", "Answer", "Limited by", "Since", "Last trouble"];
     let empty = html! { p { "Nobody is connected." } };
     Ok(vec![
-        ("links", html! { h2 { "Links" } (table("Links", heads, &rows, &empty)) }),
+        (
+            "links",
+            html! {
+                h2 { "Links" }
+                (table("Links", heads, &rows, &empty))
+                @if waits && list != "account" && visit.may("operate") {
+                    form.inline method="post" action=(dial) { (csrf(visit)) button type="submit" { "Dial now" } }
+                }
+            },
+        ),
         (
             "queue",
             html! {
@@ -124,7 +136,7 @@ async fn draw(visit: &Visit, kind: &Kind, name: &str, said: &Said<'_>) -> Respon
     let is_new = name == "new";
     let title = if is_new { format!("A new {}", kind.one) } else { name.to_owned() };
     let body = parts(visit, kind, name, is_new, &title, said).await;
-    let live = (!is_new && body.is_ok()).then(|| format!("/live?of=peer&id={}", part(name)));
+    let live = (!is_new && body.is_ok()).then(|| format!("/live?of={}&id={}", kind.list, part(name)));
     let mut response = live_page(visit, &title, kind.room, live.as_deref(), body);
     if let Some(refusal) = said.refusal {
         *response.status_mut() = refusal.status;
@@ -146,7 +158,12 @@ async fn parts(
         let detail = format!("There is no {} {name:?} in the configuration.", kind.one);
         return Err(Refusal::new(StatusCode::NOT_FOUND, detail));
     }
-    let live = if is_new { Vec::new() } else { regions(visit, name).await? };
+    let live = if is_new { Vec::new() } else { regions(visit, kind.list, name).await? };
+    let refusals = if kind.list == "account" && !is_new {
+        visit.look(&with_query("/v1/refusals", &[("account", name), ("limit", "20")])).await
+    } else {
+        None
+    };
     Ok(html! {
         div.head {
             h1 { (title) }
@@ -168,6 +185,7 @@ async fn parts(
         }
         @if let Some(test) = said.test { (tested(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
+        @if let Some(refusals) = &refusals { (refused(refusals)) }
         @if visit.may("configure") {
             (editor(visit, kind, &document, one, is_new, said))
             @if !is_new { (removal(visit, kind, &document, name)) }
@@ -175,6 +193,39 @@ async fn parts(
             (settled(one))
         }
     })
+}
+
+/// Submissions of an account that were refused: counts, and the last of them.
+fn refused(refusals: &Value) -> Markup {
+    let list = |name: &str| refusals[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let counts = list("counts").iter().map(|one| {
+        vec![
+            html! { (text(one, "code")) },
+            html! { (text(one, "protocol")) },
+            html! { (count(number(one, "count"))) },
+        ]
+    });
+    let last = list("refusals").iter().map(|one| {
+        vec![
+            moment(number(one, "at")),
+            html! { (text(one, "protocol")) },
+            html! { (text(one, "source")) },
+            html! { (text(one, "destination")) },
+            html! { (text(one, "reason")) },
+        ]
+    });
+    let (counts, last): (Vec<_>, Vec<_>) = (counts.collect(), last.collect());
+    let nothing = html! { p { "No submission was refused since the start of the daemon." } };
+    html! {
+        section.card #refusals {
+            h2 { "Refused submissions" }
+            (table("Refused messages since the start of the daemon", &["Code", "Protocol", "Messages"], &counts, &nothing))
+            @if !last.is_empty() {
+                h3 { "The last of them" }
+                (table("The last refused submissions", &["Time", "Protocol", "From", "To", "Reason"], &last, &html! {}))
+            }
+        }
+    }
 }
 
 /// The settings for those who may not change them.
@@ -285,6 +336,21 @@ async fn test(visit: &Visit, kind: &Kind, name: &str, form: &Form) -> Response {
     let asked = visit.send(Method::POST, &format!("/v1/peers/{}/test", part(name)), form, None).await;
     match asked.and_then(|answer| answer.read::<Value>()) {
         Ok(told) => draw(visit, kind, name, &Said { test: Some(&told), ..Said::default() }).await,
+        Err(refusal) => draw(visit, kind, name, &Said { refusal: Some(&refusal), ..Said::default() }).await,
+    }
+}
+
+pub(crate) async fn dial_peer(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
+    dial(&visit, &PEERS, &name, &form).await
+}
+
+pub(crate) async fn dial_gateway(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
+    dial(&visit, &GATEWAYS, &name, &form).await
+}
+
+async fn dial(visit: &Visit, kind: &Kind, name: &str, form: &Form) -> Response {
+    match visit.send(Method::POST, &format!("/v1/peers/{}/dial", part(name)), form, None).await {
+        Ok(_) => Visit::to(&format!("{}/{}", kind.path, part(name)), "dialled"),
         Err(refusal) => draw(visit, kind, name, &Said { refusal: Some(&refusal), ..Said::default() }).await,
     }
 }

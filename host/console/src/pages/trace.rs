@@ -76,9 +76,13 @@ fn standing(visit: &Visit, trace: &Value, with_body: bool) -> Markup {
             }
             (facts(&[
                 ("From", html! { (text(trace, "source")) }),
-                ("To", html! { (text(trace, "destination")) @if !with_body && text(trace, "destination").contains('*') { " " span.muted { "(masked)" } } }),
+                ("To", html! { (text(trace, "destination")) @if !with_body && text(trace, "destination").contains('*') { " " span.muted { "(masked)" } } @else if visit.may("read") { " " (subscriber(text(trace, "destination"))) } }),
                 ("Submitted by", html! { (text(trace, "origin")) }),
                 ("Accepted", html! { (exact(number(trace, "accepted_at"))) " " span.muted { (ago(number(trace, "accepted_at"))) } }),
+                ("Submission", match trace["submission"].as_str() {
+                    Some(id) => html! { a href=(format!("/messages/{}", part(id))) { (id) } " " span.muted { "(several destinations)" } },
+                    None => html! { "—" },
+                }),
                 ("Valid until", match number(trace, "expires_at") { 0 => html! { "—" }, at => moment(at) }),
                 ("Peer's ids", html! {
                     @let ids = trace["peer_ids"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -102,6 +106,13 @@ fn standing(visit: &Visit, trace: &Value, with_body: bool) -> Markup {
             }
         }
     }
+}
+
+/// A link to the subscriber with this number, where it is one.
+fn subscriber(address: &str) -> Markup {
+    let digits = address.strip_prefix('+').unwrap_or(address);
+    let is_number = (3..=20).contains(&digits.len()) && digits.bytes().all(|octet| octet.is_ascii_digit());
+    html! { @if is_number { a.muted href=(format!("/subscribers/msisdn-{digits}")) { "as a subscriber" } } }
 }
 
 /// A step about money, with its amount as people read it.

@@ -84,6 +84,19 @@ async fn open(Json(wish): Json<Value>) -> Response {
     ([(header::SET_COOKIE, cookie)], Json(told)).into_response()
 }
 
+fn subscriber(name: &str) -> Response {
+    if name == "msisdn-404" {
+        return problem(StatusCode::NOT_FOUND, "no core network has this subscriber");
+    }
+    Json(json!({
+        "imsi": "0010*********01", "msisdn": "4915*******78", "network": "<b>phones", "msc": "MSC-1", "connected": true,
+        "present_at": now() - 65_000, "present_by": "location-update", "state": "absent",
+        "reason": "network: network failure (17)", "next_try": now() + 60_000, "message": "2",
+        "waiting": { "count": 3, "oldest_at": now() - 60_000, "oldest": "2", "states": { "deferred": 1, "queued": 2 } },
+    }))
+    .into_response()
+}
+
 fn pulse() -> Value {
     let every = 2_000;
     let end = now() / every * every;
@@ -116,6 +129,44 @@ fn status() -> Value {
         "disk_free": 48_318_382_080_u64, "disk_low": false, "recovered": 1_904, "recovery_ms": 212,
         "totals": { "accepted": 18_204_771, "refused": 311, "submitted": 18_202_100, "throttled": 21, "uncertain": 3, "delivered": 18_100_230, "relayed": 71_002, "failed": 28_113, "expired": 901, "rejected": 14, "unknown": 2 },
     })
+}
+
+fn attention() -> Value {
+    let one = |severity: &str,
+               code: &str,
+               (kind, name): (&str, Option<&str>),
+               since: Option<u64>,
+               text: &str| {
+        json!({
+            "severity": severity, "code": code, "subject": { "kind": kind, "name": name }, "since": since, "text": text, "remedy": null,
+        })
+    };
+    let reverts =
+        format!("version 7 of the configuration reverts at {} unless it is confirmed", now() + 500_000);
+    json!([
+        one(
+            "error",
+            "peer-down",
+            ("peer", Some("harbour")),
+            Some(now() - 1_000 * 60 * 47),
+            "no link to harbour is up: connection refused (192.0.2.1:2775): is the SMSC up, and does it let us in?"
+        ),
+        one("warning", "configuration-unconfirmed", ("configuration", None), Some(now() - 100_000), &reverts),
+        one(
+            "warning",
+            "gsm-double-name",
+            ("core-network", Some("home")),
+            None,
+            "core network home: 2 MSCs are connected under the name MSC-1 <a>"
+        ),
+        one(
+            "warning",
+            "messages-uncertain",
+            ("queue", Some("meridian")),
+            None,
+            "3 messages were submitted to meridian and never answered"
+        ),
+    ])
 }
 
 fn name(kind: &str, place: usize) -> String {
@@ -395,6 +446,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/whoami", get(|headers: HeaderMap| async move { Json(who(&role(&headers).unwrap_or_default())) }))
         .route("/v1/whoami/password", post(nothing))
         .route("/v1/status", live(status))
+        .route("/v1/attention", live(attention))
         .route("/v1/pulse", live(pulse))
         .route("/v1/queues", get(move || async move { Json(queues(peers, accounts)) }))
         .route("/v1/links", get(move || async move { Json(links(peers, accounts)) }))
@@ -428,6 +480,9 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/pools/{pool}/numbers", json(numbers))
         .route("/v1/pools/{pool}/history", json(journal))
         .route("/v1/gsm", json(gsm))
+        .route("/v1/subscribers/{subscriber}", get(|Path(name): Path<String>| async move { subscriber(&name) }))
+        .route("/v1/subscribers/{subscriber}/wake", post(|| async { Json(json!({ "messages": 1 })) }))
+        .route("/v1/subscribers/{subscriber}/silent-sms", post(|| async { (StatusCode::CREATED, Json(json!({ "id": "2" }))) }))
         .route("/v1/tables", json(tables))
         .route("/v1/tables/{name}", json(json!({ "exact": null, "longest": { "length": 3, "value": "<north>" } })).put(nothing).delete(nothing))
         .route("/v1/ledger", json(ledger))
@@ -437,10 +492,18 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
             Json(json!({})).into_response()
         }))
         .route("/v1/ledger/{account}/operations", json(operations))
+        .route("/v1/refusals", json(json!({
+            "counts": [{ "account": "acme", "protocol": "smpp", "code": "no-credit", "count": 1204 }],
+            "refusals": [{ "at": now() - 5_000, "account": "acme", "protocol": "smpp", "source": "<b>ACME", "destination": "+49151****678", "code": "no-credit", "reason": "rejected: no credit" }],
+        })))
         .route("/v1/opt-outs", json(stopped).post(nothing))
         .route("/v1/archive", json(archive))
         .route("/v1/statistics", json(statistics))
         .route("/v1/reports/parked", json(json!({ "parked": 2, "reports": [] })))
+        .route("/v1/peers/{name}/dial", post(|Path(name): Path<String>| async move {
+            if name == "unicom" { return problem(StatusCode::NOT_FOUND, "\"unicom\" is no peer and no gateway that is dialled"); }
+            StatusCode::NO_CONTENT.into_response()
+        }))
         .route("/v1/peers/{name}/test", post(move || std::future::ready(Json(tested.clone()))))
         .route("/v1/configuration", get(move || std::future::ready(([(header::ETAG, "\"7\"")], Json(document.clone())))).patch(merge))
         .route("/v1/configuration/validate", post(validate))

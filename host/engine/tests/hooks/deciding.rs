@@ -172,7 +172,7 @@ fn all_that_wait_for_a_subscriber_come_back_in_order() {
     let other = house.submit(message("1", vec![Leg::to(FIRST)])).unwrap();
     house.outcome_of_all(&refused(ErrorClass::Absent));
     decide(&mut house, Some(&next(NextStep::AwaitAlert(Duration::from_secs(600)))));
-    let cancel = Event::Cancel { origin: ACCOUNT, id: ids[3], source: None, reply: REPLY };
+    let cancel = Event::Cancel { origin: ACCOUNT, id: ids[3], source: None, destination: None, reply: REPLY };
     house.run([cancel, alert()]);
     let order = house.outcome_of_all(&ACCEPTED);
     assert_eq!(order, [&ids[..3], &ids[4..]].concat());
@@ -228,7 +228,8 @@ fn a_word_that_comes_too_late_is_for_nobody() {
     house.outcome_of_all(&refused(ErrorClass::Temporary));
     house.run([late(1)]);
     assert_eq!(house.engine.deciding(), 1);
-    house.run([Event::Cancel { origin: ACCOUNT, id, source: None, reply: REPLY }, late(2)]);
+    house
+        .run([Event::Cancel { origin: ACCOUNT, id, source: None, destination: None, reply: REPLY }, late(2)]);
     assert_eq!((house.finished[&id].state, house.engine.deciding()), (FinalState::Cancelled, 0));
     // One that never comes leaves the end of validity.
     let id = asked_about_again(&mut house);

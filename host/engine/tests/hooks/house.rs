@@ -46,6 +46,8 @@ pub(crate) struct House {
     /// Of these, whether more is known to wait for the subscriber, and the hand-over's name.
     pub(crate) left: Vec<(MessageId, bool, Ticket)>,
     pub(crate) answers: Vec<Answer>,
+    /// Questions about messages that are not in memory.
+    pub(crate) look_ups: Vec<Command>,
     /// How many messages were asked for at a time.
     pub(crate) loads: Vec<usize>,
     pub(crate) orders: BTreeMap<OrderId, Order>,
@@ -75,6 +77,7 @@ impl House {
             sent: Vec::new(),
             left: Vec::new(),
             answers: Vec::new(),
+            look_ups: Vec::new(),
             loads: Vec::new(),
             orders: BTreeMap::new(),
             most: (0, 0),
@@ -221,6 +224,8 @@ impl House {
                 }
                 Command::Answer { answer, .. } => self.answers.push(answer),
                 Command::Reroute { message } => self.routes.push(message),
+                look_up @ Command::LookUp { .. } => self.look_ups.push(look_up),
+                Command::Refused(_) => {}
                 other => panic!("{other:?} was not to be expected"),
             }
         }
@@ -366,6 +371,7 @@ pub(crate) fn message(number: &str, mut legs: Vec<Leg>) -> Message {
         priority: Priority::default(),
         receipts: ReceiptRequest::NONE,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
         tlvs: Bytes::new(),
         accepted_at: Timestamp(0),

@@ -15,3 +15,5 @@ mod resolving;
 mod senders;
 mod serial;
 mod strangers;
+mod submissions;
+mod subscriber;

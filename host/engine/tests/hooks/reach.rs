@@ -202,7 +202,7 @@ fn a_parked_message_that_leaves_lets_the_others_go() {
     type Leave = fn(&mut House, MessageId);
     let cancel: Leave = |house, id| {
         let (origin, reply) = (crate::house::ACCOUNT, crate::house::REPLY);
-        house.run([Event::Cancel { origin, id, source: None, reply }]);
+        house.run([Event::Cancel { origin, id, source: None, destination: None, reply }]);
     };
     let expire: Leave = |house, id| {
         // It is refused until its validity ends; those behind it have another.

@@ -176,7 +176,7 @@ fn a_resolver_that_wants_time_is_asked_again_then() {
 fn a_waiting_message_can_be_cancelled_and_replaced_and_its_turn_passes() {
     let mut house = house(|_| {});
     let [gone, kept] = [0, 1].map(|_| house.submit(message("1", vec![subscriber_leg(FIRST)])).unwrap());
-    let cancel = Event::Cancel { origin: ACCOUNT, id: gone, source: None, reply: REPLY };
+    let cancel = Event::Cancel { origin: ACCOUNT, id: gone, source: None, destination: None, reply: REPLY };
     let replace = Event::Replace {
         origin: ACCOUNT,
         id: kept,

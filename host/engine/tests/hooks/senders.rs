@@ -142,7 +142,7 @@ fn every_end_gives_the_number_back() {
     assert_eq!((house.finished[&id].state, counts(&mut house)), (FinalState::Failed, (1, 0)));
     house.run([Event::LinkDown { link: model::LinkId(FIRST.0.into()) }]);
     let id = house.submit(wishing(NoSender::Reject)).unwrap();
-    house.run([Event::Cancel { origin: ACCOUNT, id, source: None, reply: REPLY }]);
+    house.run([Event::Cancel { origin: ACCOUNT, id, source: None, destination: None, reply: REPLY }]);
     assert_eq!((house.finished[&id].state, counts(&mut house)), (FinalState::Cancelled, (1, 0)));
     let id = house.submit(wishing(NoSender::Reject)).unwrap();
     assert_eq!(counts(&mut house), (0, 1));
@@ -198,7 +198,13 @@ fn who_waits_and_wants_it_no_more_lets_the_next_go() {
     let mut house = house(1);
     let first = house.submit(wishing(NoSender::Hold)).unwrap();
     let waiting: Vec<MessageId> = (0..3).map(|_| house.submit(wishing(NoSender::Hold)).unwrap()).collect();
-    house.run([Event::Cancel { origin: ACCOUNT, id: waiting[0], source: None, reply: REPLY }]);
+    house.run([Event::Cancel {
+        origin: ACCOUNT,
+        id: waiting[0],
+        source: None,
+        destination: None,
+        reply: REPLY,
+    }]);
     house.answer(first, ACCEPTED);
     assert_eq!(house.routes.iter().map(|message| message.id).collect::<Vec<_>>(), [waiting[1]]);
     // The router has another idea by now.
@@ -360,7 +366,7 @@ fn what_cannot_be_paid_takes_no_number_and_what_has_none_costs_nothing() {
 fn of_many_each_has_one_or_is_refused() {
     let mut house = house(2);
     let messages = (0..3).map(|_| wishing(NoSender::Reject)).collect();
-    house.run([Event::AcceptMany { messages, key: None, reply: REPLY }]);
+    house.run([Event::AcceptMany { messages, shared_id: false, key: None, reply: REPLY }]);
     let Some(Answer::AcceptedMany(results)) = house.answers.pop() else { panic!() };
     let [first, second] = [MessageId::FIRST, MessageId(MessageId::FIRST.0 + 1)];
     assert_eq!(results, [Ok(first), Ok(second), TRY_LATER]);

@@ -209,7 +209,7 @@ fn a_message_leaves_from_behind_by_any_way() {
     };
     let later = Timestamp(house.now.wall.0 + 60_000);
     house.run([
-        Event::Cancel { origin: ACCOUNT, id: cancelled, source: None, reply: REPLY },
+        Event::Cancel { origin: ACCOUNT, id: cancelled, source: None, destination: None, reply: REPLY },
         replace(replaced, None, "new text"),
         replace(rescheduled, Some(later), "later"),
     ]);
@@ -246,7 +246,7 @@ fn the_one_that_was_called_may_leave_and_another_is_called() {
     house.sent.clear();
     house.run([Event::LinkDown { link: LinkId(SERIAL.0.into()) }]);
     assert_eq!((doing(&house, ids[1]), doing(&house, ids[2])), (Doing::Queued, Doing::Aside));
-    house.run([Event::Cancel { origin: ACCOUNT, id: ids[1], source: None, reply: REPLY }]);
+    house.run([Event::Cancel { origin: ACCOUNT, id: ids[1], source: None, destination: None, reply: REPLY }]);
     assert_eq!((doing(&house, ids[2]), doing(&house, ids[3])), (Doing::Queued, Doing::Aside));
     let urgent = house.submit(urgent(ANNE, 3)).unwrap();
     house.link_up(SERIAL, 10);
@@ -345,7 +345,13 @@ fn the_last_of_many_and_one_between_leave_at_once() {
     }
     let id = |n: u64| MessageId(MessageId::FIRST.0 + n);
     for n in [9_999, 5_000, 1] {
-        house.run([Event::Cancel { origin: ACCOUNT, id: id(n), source: None, reply: REPLY }]);
+        house.run([Event::Cancel {
+            origin: ACCOUNT,
+            id: id(n),
+            source: None,
+            destination: None,
+            reply: REPLY,
+        }]);
         assert_eq!(house.finished[&id(n)].state, FinalState::Cancelled);
     }
     assert_eq!(house.status(SERIAL).aside, 9_996);

@@ -1,7 +1,7 @@
 use crate::money::Purse;
 use crate::pool_disk::PoolDisk;
 use engine::{Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Progress, Remembered};
-use model::{Balance, Final, Message, MessageId, Order, OrderId, Settlement};
+use model::{Balance, Final, Kind, Message, MessageId, Order, OrderId, SUBMISSION_IDS, Settlement};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub(crate) struct Disk {
     pub(crate) finished: BTreeMap<MessageId, Final>,
     /// What the archive took out of `finished`.
     pub(crate) archived: BTreeMap<MessageId, Final>,
+    /// The submission of every message that was ever part of one to several destinations.
+    pub(crate) submissions: BTreeMap<MessageId, MessageId>,
     pub(crate) keys: BTreeMap<u64, KeyRecord>,
     pub(crate) parked: BTreeMap<u64, ParkedRecord>,
     pub(crate) stopped: HashSet<Consent>,
@@ -33,6 +35,7 @@ impl Disk {
     pub(crate) fn commit(&mut self, batch: Batch) {
         let wrote_ids = !batch.accepted.is_empty() || !batch.handed.is_empty();
         for message in batch.accepted.into_iter().chain(batch.replaced) {
+            self.note_submission(&message);
             self.messages.insert(message.id, message);
         }
         for (id, progress) in batch.progress {
@@ -109,6 +112,29 @@ impl Disk {
             assert!(batch.next_id >= self.next_id, "ids went back");
             self.next_id = batch.next_id;
         }
+    }
+
+    /// Messages that share an id lie within its range, and their receipts carry it.
+    fn note_submission(&mut self, message: &Message) {
+        match (&message.kind, message.submission) {
+            (Kind::Receipt(receipt), submission) => {
+                assert_eq!(submission, self.submissions.get(&receipt.of).copied(), "{:?}", receipt.of);
+            }
+            (Kind::Text, Some(submission)) => {
+                let range = submission.0..submission.0 + SUBMISSION_IDS;
+                assert!(range.contains(&message.id.0), "{:?} of {submission:?}", message.id);
+                self.submissions.insert(message.id, submission);
+            }
+            (Kind::Text, None) => {}
+        }
+    }
+
+    /// Whether a message has not ended that is, or is part of, what its submitter knows by this id.
+    pub(crate) fn waits(&self, id: MessageId) -> bool {
+        let all = id.0..id.0 + SUBMISSION_IDS;
+        all.map(MessageId).any(|one| {
+            (one == id || self.submissions.get(&one) == Some(&id)) && self.messages.contains_key(&one)
+        })
     }
 
     /// What a start finds of the ledger.

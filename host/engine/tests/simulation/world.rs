@@ -356,7 +356,10 @@ impl World {
                     });
                     self.apply(Event::Told { id, receipt });
                 }
-                Command::LookUp { .. } => {}
+                Command::LookUp { id, .. } => {
+                    assert!(!self.disk.waits(id), "seed {}: {id:?} is looked for, and waits", self.seed);
+                }
+                Command::Refused(_) => {}
             }
         }
     }

@@ -5,6 +5,7 @@ use super::Desk;
 use crate::mo;
 use crate::mt::ConnId;
 use crate::register::Located;
+use crate::subscribers::Sign;
 use capabilities::HlrFailure;
 use gsup::{Imsi, RpCause};
 use tpdu::FailureCause;
@@ -63,7 +64,7 @@ impl Desk {
     }
 
     fn take_located(&mut self, conn: ConnId, request: gsup::Message) {
-        self.seen_at(conn, &request.imsi);
+        self.seen_at(conn, &request.imsi, Sign::Message);
         self.reachable(request.imsi);
         self.submission(conn, request);
     }
@@ -89,7 +90,7 @@ impl Desk {
     /// are checked.
     pub(super) fn alerted(&mut self, conn: ConnId, imsi: Imsi) {
         if self.sender_at(conn, &imsi) == Sender::Here {
-            self.seen_at(conn, &imsi);
+            self.seen_at(conn, &imsi, Sign::ReadyForSm);
         }
         self.reachable(imsi);
     }

@@ -46,8 +46,6 @@ type Named = (Imsi, u8, AddressBytes);
 #[derive(Debug)]
 struct Recent {
     digest: u64,
-    /// The stretch of time under which the engine knows it.
-    stretch: u64,
     until: Instant,
     id: Option<MessageId>,
 }
@@ -94,7 +92,6 @@ impl MoBook {
     pub(crate) fn ask(
         &mut self,
         now: Instant,
-        wall: u64,
         conn: ConnId,
         request: gsup::Message,
         submission: &Submission,
@@ -105,24 +102,20 @@ impl MoBook {
         let named = (request.imsi, submission.named.0, submission.named.1.clone());
         let known =
             self.recent.get(&named).filter(|recent| recent.digest == submission.digest && recent.until > now);
-        let (stretch, repeated) = match known {
-            Some(recent) if submission.reject_duplicates && recent.id.is_some() => {
-                let why = "a duplicate that its handset does not want";
-                return Asked::Refused(request, no(RpCause::REJECTED, FailureCause::DUPLICATE_REJECTED, why));
-            }
-            Some(recent) => (recent.stretch, true),
-            None => {
-                let length = u64::try_from(self.repetition.as_millis()).unwrap_or(u64::MAX).max(1);
-                (wall / length, false)
-            }
-        };
+        let repeated = known.is_some();
+        if submission.reject_duplicates && known.is_some_and(|recent| recent.id.is_some()) {
+            let why = "a duplicate that its handset does not want";
+            return Asked::Refused(request, no(RpCause::REJECTED, FailureCause::DUPLICATE_REJECTED, why));
+        }
         let mut octets = smallvec::SmallVec::from_slice(request.imsi.as_str().as_bytes());
-        octets.extend(stretch.to_be_bytes());
         octets.extend(submission.digest.to_be_bytes());
-        let key = SubmissionKey { octets, digest: submission.digest, required: false };
+        // How old a repetition may be is counted by the engine from the first one's acceptance, which is on disk. No time is
+        // part of the name: after a crash nobody here knows when the first one came.
+        let lifetime = Some(self.repetition);
+        let key = SubmissionKey { octets, digest: submission.digest, required: false, lifetime };
         if !repeated {
             let until = now + self.repetition;
-            let recent = Recent { digest: submission.digest, stretch, until, id: None };
+            let recent = Recent { digest: submission.digest, until, id: None };
             self.recent.insert(named.clone(), recent);
             self.ends.push_back((until, named.clone()));
         }
@@ -153,7 +146,9 @@ impl MoBook {
         };
         let event: fn(PeerId, MessageId, ReplyTo) -> Event = match command.kind {
             CommandType::ENQUIRY => |origin, id, reply| Event::Query { origin, id, source: None, reply },
-            CommandType::DELETE => |origin, id, reply| Event::Cancel { origin, id, source: None, reply },
+            CommandType::DELETE => {
+                |origin, id, reply| Event::Cancel { origin, id, source: None, destination: None, reply }
+            }
             _ => {
                 let why = "a command that is not carried out here";
                 let failure = FailureCause::COMMAND_NOT_SUPPORTED;
@@ -223,13 +218,13 @@ impl MoBook {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{WALL, request, submit, taken};
+    use super::super::tests::{request, submit, taken};
     use super::*;
     use model::LinkId;
     use tpdu::Submit;
 
     fn ask(book: &mut MoBook, now: Instant, submission: &Submission) -> Asked {
-        book.ask(now, WALL, 1, request(&[]), submission)
+        book.ask(now, 1, request(&[]), submission)
     }
 
     #[test]
@@ -270,10 +265,11 @@ mod tests {
         book.answered(token, &Answer::AcceptedMany(vec![Ok(MessageId(5))]));
         let Asked::Refused(_, no) = ask(&mut book, now, &wary) else { panic!() };
         assert_eq!(no.failure, FailureCause::DUPLICATE_REJECTED);
-        // After a crash the engine knows it by its key.
+        // After a crash the engine knows it by its key, whenever it comes.
         let mut book = MoBook::new(Duration::from_secs(600));
-        let Asked::New { key, repeated: false, .. } = ask(&mut book, now, &wary) else { panic!() };
-        assert_eq!(first, key);
+        let later = now + Duration::from_secs(599);
+        let Asked::New { key, repeated: false, .. } = ask(&mut book, later, &wary) else { panic!() };
+        assert_eq!((&first, key.lifetime), (&key, Some(Duration::from_secs(600))));
     }
 
     #[test]

@@ -15,17 +15,32 @@ impl State {
         if let Some(then) = self.seen.recall(Asked::Counter, &asked).as_deref().and_then(number) {
             return then;
         }
-        let window = Duration::from_millis(window.clamp(*WINDOWS.start(), *WINDOWS.end()));
-        let space = &self.label.space;
-        let sum = match (amount, self.seen.counts()) {
-            (amount, Counting::No) => return u64::from(amount.unwrap_or(0)),
-            (Some(amount), Counting::Yes) => space.add(name, key, amount, window, self.now),
-            (amount, _) => {
-                space.sum(name, key, window, self.now).saturating_add(u64::from(amount.unwrap_or(0)))
+        let counting = self.seen.counts();
+        if counting == Counting::No {
+            return u64::from(amount.unwrap_or(0));
+        }
+        let durable = self.label.durable.iter().find(|counter| counter.name() == name);
+        let sum = match (durable, amount) {
+            // A quota fails closed: whatever a plugin compares it with, this is more.
+            (Some(counter), Some(amount)) if counting == Counting::Yes => {
+                counter.add(key, amount, self.now).unwrap_or(u64::MAX)
             }
+            (Some(counter), Some(amount)) => counter.add_as_if(key, amount, self.now).unwrap_or(u64::MAX),
+            (Some(counter), None) => counter.sum(key, self.now),
+            (None, _) => self.slide(name, key, amount, window, counting),
         };
         self.seen.note(Asked::Counter, &asked, &sum.to_le_bytes());
         sum
+    }
+
+    /// A counter in memory, over a sliding window of so many milliseconds.
+    fn slide(&self, name: &str, key: &str, amount: Option<u32>, window: u64, counting: Counting) -> u64 {
+        let window = Duration::from_millis(window.clamp(*WINDOWS.start(), *WINDOWS.end()));
+        let space = &self.label.space;
+        match amount {
+            Some(amount) if counting == Counting::Yes => space.add(name, key, amount, window, self.now),
+            amount => space.sum(name, key, window, self.now).saturating_add(u64::from(amount.unwrap_or(0))),
+        }
     }
 }
 

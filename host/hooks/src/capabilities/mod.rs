@@ -18,7 +18,10 @@ use crate::reference::{self, Reference, ReferenceKind};
 use crate::seen::Seen;
 use crate::{Binding, HookError};
 use bytes::Bytes;
-use capabilities::{Counters, Fetch, FetchLimits, Grant, Hlr, LogBudget, LogBudgets, Shelf, Space, Values};
+use capabilities::{
+    CounterGrant, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Grant, Hlr, LogBudget,
+    LogBudgets, Shelf, Space, Values,
+};
 use model::{SenderWish, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,6 +36,8 @@ pub struct Powers {
     pub pools: Arc<numbers::PoolBoard>,
     /// Sliding windows.
     pub counters: Arc<Counters>,
+    /// Counts of calendar periods, for the counters that bindings name.
+    pub durable_counters: Arc<DurableCounters>,
     /// The plugins' durable store.
     pub values: Arc<dyn Values>,
     /// The way out by HTTP.
@@ -51,6 +56,8 @@ pub(crate) struct Label {
     pub(crate) version: Arc<str>,
     /// Its counters: the plugin's, or its own while it is in shadow.
     pub(crate) space: Arc<Space>,
+    /// The counters that its binding names: the plugin's, or its own over the plugin's while it is tried out.
+    pub(crate) durable: Vec<Arc<DurableCounter>>,
     pub(crate) grants: crate::Grants,
     /// Where it may go by HTTP.
     pub(crate) places: capabilities::Grants,
@@ -80,6 +87,13 @@ impl Label {
             answer: grants.http_answer,
             ..FetchLimits::default()
         };
+        let bad_counter = |error: capabilities::Error| HookError::BadCounter(error.to_string());
+        CounterGrant::check_all(&grants.counters).map_err(bad_counter)?;
+        let durable = grants.counters.iter().map(|grant| {
+            let counter = powers.durable_counters.counter(&binding.plugin, grant)?;
+            Ok(if aside { counter.aside() } else { counter })
+        });
+        let durable = durable.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
         let space = if aside { shadow_space(&binding.plugin) } else { binding.plugin.clone() };
         let values: Arc<dyn Values> =
             if aside { Arc::new(kv::Aside::over(powers.values.clone())) } else { powers.values.clone() };
@@ -87,6 +101,7 @@ impl Label {
             plugin: binding.plugin.as_str().into(),
             version: binding.version.as_str().into(),
             space: powers.counters.space(&space),
+            durable,
             grants: grants.clone(),
             places: capabilities::Grants { places, limits },
             values,

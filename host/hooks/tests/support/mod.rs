@@ -4,8 +4,8 @@
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capabilities::{
-    CounterOptions, Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response,
-    Shelf, ShelfOptions, TableHlr,
+    CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues,
+    Request, Response, Shelf, ShelfOptions, TableHlr,
 };
 use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, PoolBoard, Powers};
 use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
@@ -55,6 +55,7 @@ pub fn powers(folder: &Path) -> Powers {
         board: Arc::new(Board::default()),
         pools: Arc::default(),
         counters: Arc::new(Counters::new(CounterOptions::default())),
+        durable_counters: Arc::default(),
         values: Arc::new(MemoryValues::default()),
         fetch: Arc::new(Offline),
         hlr: Arc::new(TableHlr::new(shelf.clone())),
@@ -66,6 +67,7 @@ pub fn powers(folder: &Path) -> Powers {
 pub struct House {
     pub hooks: Arc<Hooks>,
     pub counters: Arc<Counters>,
+    pub durable: Arc<DurableCounters>,
     pub board: Arc<Board>,
     pub pools: Arc<PoolBoard>,
     pub shelf: Arc<Shelf>,
@@ -104,7 +106,13 @@ impl House {
     }
 
     pub fn with(options: HooksOptions) -> Self {
-        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline))
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline), Arc::default())
+    }
+
+    /// With these durable counters, and answers on record.
+    pub fn counting(durable: Arc<DurableCounters>) -> Self {
+        let options = HooksOptions { record: true, ..options() };
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline), durable)
     }
 
     /// With a way out.
@@ -113,7 +121,7 @@ impl House {
     }
 
     pub fn online_with(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
-        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch)
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch, Arc::default())
     }
 
     fn open(
@@ -121,12 +129,20 @@ impl House {
         options: HooksOptions,
         values: Arc<MemoryValues>,
         fetch: Arc<dyn Fetch>,
+        durable: Arc<DurableCounters>,
     ) -> Self {
-        let own = Powers { values: values.clone(), fetch: fetch.clone(), ..powers(folder.path()) };
+        let durable_counters = durable.clone();
+        let own = Powers {
+            values: values.clone(),
+            fetch: fetch.clone(),
+            durable_counters,
+            ..powers(folder.path())
+        };
         let (counters, board, shelf) = (own.counters.clone(), own.board.clone(), own.shelf.clone());
         let pools = own.pools.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
-        Self { hooks, counters, board, pools, shelf, values, fetch, options, directory: directory(), folder }
+        let directory = directory();
+        Self { hooks, counters, durable, board, pools, shelf, values, fetch, options, directory, folder }
     }
 
     /// The same folder, opened anew.
@@ -136,11 +152,17 @@ impl House {
     }
 
     pub fn restart_with(self, options: HooksOptions) -> Self {
+        let durable = self.durable.clone();
+        self.restart_counting(options, durable)
+    }
+
+    /// With durable counters that were recovered.
+    pub fn restart_counting(self, options: HooksOptions, durable: Arc<DurableCounters>) -> Self {
         let Self { hooks, folder, values, fetch, .. } = self;
         let gone = Arc::downgrade(&hooks);
         drop(hooks);
         until("the old house is gone", || gone.strong_count() == 0);
-        Self::open(folder, options, values, fetch)
+        Self::open(folder, options, values, fetch, durable)
     }
 
     /// Uploads a guest, and binds it to a policy document.
@@ -199,6 +221,7 @@ pub fn message(source: &str, destination: &str) -> Message {
         priority: Priority::default(),
         receipts: ReceiptRequest::NONE,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: Bytes::new(),
         accepted_at: NOW,

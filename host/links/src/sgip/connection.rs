@@ -7,9 +7,9 @@ use crate::clock;
 use crate::place::Place;
 use crate::shared::Shared;
 use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, Phase};
+use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
 use bytes::BytesMut;
-use doors::{Deliveries, Delivery};
+use doors::{Deliveries, Delivery, Protocol};
 use engine::Event;
 use sgip::{Bind, CloseReason, ResultCode, Sequence, Session};
 use smpp::BindMode;
@@ -351,7 +351,8 @@ impl Connection {
                 self.record = record;
                 self.session.set_window_in(window_in);
                 self.session.set_accepts(source.accepts());
-                let (place, deliveries) = Place::take(self.shared.clone(), self.record.clone());
+                let (place, deliveries) =
+                    Place::take(self.shared.clone(), self.record.clone(), Protocol::Sgip);
                 self.record.bound(place.link(), source.mode(), source.version(), 0);
                 tracing::info!(link = place.link().0, peer = %self.record.name, protocol = "sgip", "bound");
                 self.attached = Some((place, deliveries));
@@ -364,7 +365,7 @@ impl Connection {
 
     fn bound(&mut self, now: Instant) {
         let Role::Sends(outgoing) = &self.role else { return };
-        let (mut place, deliveries) = Place::take(self.shared.clone(), self.record.clone());
+        let (mut place, deliveries) = Place::take(self.shared.clone(), self.record.clone(), Protocol::Sgip);
         let (peer, window) = (outgoing.peer(), outgoing.window());
         self.record.bound(place.link(), BindMode::Transmitter, outgoing.version(), window);
         tracing::info!(link = place.link().0, peer = %self.record.name, protocol = "sgip", "bound");
@@ -449,7 +450,8 @@ impl Connection {
         if let Some(wire) = lingering {
             wire.linger().await;
         }
-        if ended.bound_at.is_some() {
+        // The dialler logs the end of a link that it dials again, with the wait.
+        if ended.bound_at.is_some() && (record.role == LinkRole::Server || ended.wanted) {
             tracing::info!(peer = %record.name, protocol = "sgip", why = %ended.why, "link closed");
         }
         ended

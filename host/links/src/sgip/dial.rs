@@ -181,18 +181,18 @@ impl Dialler {
                     backoff.next(None, getrandom::u64().unwrap_or(20)).max(least)
                 }
             };
-            tracing::warn!(
-                peer = %self.record.name,
-                link = self.record.number,
-                why = %ended.why,
-                wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                "link is down; dialled again after the wait"
-            );
+            let (peer, link, why) = (&self.record.name, self.record.number, &ended.why);
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             if ended.refused == Some(ResultCode::LOGIN) {
                 tracing::error!(
-                    peer = %self.record.name,
-                    "the far end refuses our login: check login-name and login-password"
+                    %peer,
+                    link,
+                    %why,
+                    wait_ms,
+                    "the peer refuses our login, and is dialled again after the wait: check login-name and login-password"
                 );
+            } else {
+                tracing::warn!(%peer, link, %why, wait_ms, "link is down; dialled again after the wait");
             }
             self.record.back_off(wait);
             tokio::select! {

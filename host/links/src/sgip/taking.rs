@@ -6,6 +6,7 @@ use crate::accounts::Account;
 use crate::clock;
 use crate::shared::Shared;
 use crate::state::LinkRecord;
+use doors::{Protocol, Refused};
 use engine::{Answer, Event, ReplyTo};
 use model::{Address, Final, FinalState, LinkId, Message, PeerMessageId, Refusal, SubmissionKey, Timestamp};
 use sgip::{Command, Dialect, Pdu, ResultCode, Sequence, Submit};
@@ -72,7 +73,12 @@ impl Source {
         record.inbound.named(super::kind(&pdu));
         let reply = ReplyTo { link, token: number };
         let digest = mapping::digest(&pdu);
-        let key = SubmissionKey { octets: sequence.octets().as_slice().into(), digest, required: false };
+        let key = SubmissionKey {
+            octets: sequence.octets().as_slice().into(),
+            digest,
+            required: false,
+            lifetime: None,
+        };
         let routed = |mut message: Message| {
             message.routed = shared.routing.route(&message);
             message
@@ -80,7 +86,8 @@ impl Source {
         match (self, pdu) {
             (Self::Gateway { options, .. }, Pdu::Deliver(deliver)) => {
                 let message = routed(mapping::reply(&deliver, options, clock::wall()));
-                let accept = Event::AcceptMany { messages: vec![message], key: Some(key), reply };
+                let accept =
+                    Event::AcceptMany { messages: vec![message], shared_id: false, key: Some(key), reply };
                 Ok((vec![accept], Waits::Answer))
             }
             (Self::Gateway { options, .. }, Pdu::Report(report)) => {
@@ -100,14 +107,34 @@ impl Source {
                 Err(ResultCode::OK)
             }
             (Self::Sp { account, options, .. }, Pdu::Submit(submit)) => {
-                let messages = submitted(account, options, &submit, sequence)?;
+                let messages = submitted(account, options, &submit, sequence);
+                let messages = messages.inspect_err(|code| refused_here(shared, account, &submit, *code))?;
                 let messages: Vec<Message> = messages.into_iter().map(routed).collect();
-                let accept = Event::AcceptMany { messages: messages.clone(), key: Some(key), reply };
+                let accept =
+                    Event::AcceptMany { messages: messages.clone(), shared_id: false, key: Some(key), reply };
                 Ok((vec![accept], Waits::Messages(messages)))
             }
             _ => Err(ResultCode::MESSAGE_ID),
         }
     }
+}
+
+/// Counts a Submit that is refused before the engine sees it.
+fn refused_here(shared: &Shared, account: &Account, submit: &Submit, code: ResultCode) {
+    let word = match code {
+        ResultCode::FLOW | ResultCode(33) => Refusal::Throttled.name(),
+        _ => "invalid",
+    };
+    let destination = submit.users.first().map(|user| Address::new(0, 1, user)).unwrap_or_default();
+    let refused = Refused {
+        at: clock::wall(),
+        protocol: Protocol::Sgip,
+        source: Address::new(0, 1, &submit.sp_number),
+        destination,
+        code: word,
+        reason: format!("SGIP result {code}").into(),
+    };
+    shared.hub.refusals().record(account.options().peer, refused, 1);
 }
 
 /// The messages of an SP's Submit, within its account's rules.

@@ -202,6 +202,7 @@ pub fn message(id: u64, text: &[u8]) -> Message {
         priority: model::Priority::default(),
         receipts: model::ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: None,
         text: model::Text { octets: Bytes::copy_from_slice(text), ..Default::default() },
         tlvs: Bytes::new(),
         accepted_at: Timestamp(1),

@@ -1,6 +1,6 @@
 //! Messages for people, so that nothing in them speaks to the terminal.
 
-use crate::wire::{Direction, Item};
+use crate::wire::{Direction, Item, Segments};
 use client::terminal::visible;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
@@ -31,8 +31,18 @@ fn line_at(item: &Item, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>)
         Some(Direction::Out) => format!("to   {:<16}", visible(&item.to)),
         None => format!("from {:<16} to {:<16}", visible(&item.from), visible(&item.to)),
     };
-    let error = item.error.map(|error| format!(" (error {error})")).unwrap_or_default();
-    let part = item.part.as_deref().map(|part| format!("[{}] ", visible(part))).unwrap_or_default();
+    let error = match (&item.cause, item.error) {
+        (Some(cause), _) => format!(" ({})", visible(cause)),
+        (None, Some(error)) => format!(" (error {error})"),
+        (None, None) => String::new(),
+    };
+    let part = match (&item.part, &item.segments) {
+        (Some(part), _) => format!("[{}] ", visible(part)),
+        (None, Some(Segments { total, present })) if present.len() < usize::from(*total) => {
+            format!("[{} of {total} segments] ", present.len())
+        }
+        (None, _) => String::new(),
+    };
     let text = match &item.text {
         Some(text) => visible(text),
         None => format!("({} octets)", item.length),
@@ -43,6 +53,7 @@ fn line_at(item: &Item, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::SegmentItem;
 
     fn item(direction: Option<Direction>, text: Option<&str>) -> Item {
         Item {
@@ -54,9 +65,11 @@ mod tests {
             state: "delivered".to_owned(),
             ended_at: None,
             error: None,
+            cause: None,
             text: text.map(str::to_owned),
             length: 5,
             part: None,
+            segments: None,
         }
     }
 
@@ -77,6 +90,19 @@ mod tests {
             show(&failed),
             "2026-11-21 03:43:02  1000000001  to   +16195550199      failed     (error 27)  [2/3] x"
         );
+        let refused = Item { cause: Some("network: congestion (22)".to_owned()), part: None, ..failed };
+        assert_eq!(
+            show(&refused),
+            "2026-11-21 03:43:02  1000000001  to   +16195550199      failed     (network: congestion (22))  x"
+        );
+        let segment = |number| SegmentItem { number, id: "1".to_owned(), state: "delivered".to_owned() };
+        let long = |present| Item {
+            segments: Some(Segments { total: 3, present }),
+            ..item(Some(Direction::In), Some("x"))
+        };
+        let cut = show(&long(vec![segment(1), segment(3)]));
+        assert!(cut.ends_with("delivered   [2 of 3 segments] x"), "{cut}");
+        assert!(show(&long([1, 2, 3].map(segment).to_vec())).ends_with("delivered   x"));
         assert_eq!(
             line_at(&item(None, None), |_| None),
             "2026-11-21 11:43:02Z  1000000001  from +16195550123     to +16195550199      delivered   (5 octets)"

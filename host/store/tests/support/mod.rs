@@ -175,13 +175,14 @@ fn receipt() -> impl Strategy<Value = ReceiptText> {
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     let kind = prop_oneof![Just(Kind::Text), receipt().prop_map(|text| Kind::Receipt(Box::new(text)))];
     let ends = (any::<u64>(), kind, peer(), address(), address());
+    let replaced_or_shared = (any::<bool>(), option::of(any::<u64>()));
     let octet_fields =
-        (octets(5), any::<u8>(), any::<u8>(), 0_u8..4, any::<[bool; 3]>(), any::<bool>(), octets(80));
+        (octets(5), any::<u8>(), any::<u8>(), 0_u8..4, any::<[bool; 3]>(), replaced_or_shared, octets(80));
     let text = (octets(300), any::<u8>(), any::<bool>(), any::<bool>());
     (ends, octet_fields, text, (time(), option::of(time()), time()), routed()).prop_map(
         |(
             (id, kind, origin, source, destination),
-            (service_type, protocol_id, esm_class, priority, wanted, replace_if_present, tlvs),
+            (service_type, protocol_id, esm_class, priority, wanted, (replace_if_present, submission), tlvs),
             (octets, data_coding, udhi, payload),
             (accepted_at, scheduled, expires_at),
             routed,
@@ -201,6 +202,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
                 intermediate: wanted[2],
             },
             replace_if_present,
+            submission: submission.map(MessageId),
             text: Text { octets: Bytes::from(octets), data_coding, udhi, payload },
             tlvs: Bytes::from(tlvs),
             accepted_at,

@@ -182,7 +182,8 @@ impl Reference {
         let some = |index: Index, keys: Vec<u64>| (!keys.is_empty()).then(|| keys[index.index(keys.len())]);
         let mut serial = self.next_serial;
         for (origin, octets, digest) in beside.keys {
-            let key = SubmissionKey { octets: octets.as_slice().into(), digest, required: true };
+            let key =
+                SubmissionKey { octets: octets.as_slice().into(), digest, required: true, lifetime: None };
             let results = vec![Ok(MessageId(digest)), Err(Refusal::Rejected(RejectReason::OptedOut))];
             let at = Timestamp(digest);
             batch.keys.push(KeyRecord { serial, origin: PeerId(origin), key, at, results });

@@ -1,5 +1,6 @@
 //! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
 
+mod attention;
 mod business;
 mod descriptors;
 mod gsm;
@@ -81,6 +82,7 @@ pub(crate) struct Config {
     pub(crate) token_file: PathBuf,
     pub(crate) audit_retention: Duration,
     pub(crate) retention: Duration,
+    pub(crate) attention: admin::AttentionLimits,
     pub(crate) store_cache: usize,
     pub(crate) link_threads: usize,
     pub(crate) listeners: Vec<ListenerOptions>,
@@ -226,6 +228,7 @@ impl Config {
         };
         engine.finish();
 
+        let attention = attention::attention(&root.section("attention"));
         let log = log::log(&root.section("log"));
         let telemetry = root.has("telemetry").then(|| telemetry::telemetry(&root.section("telemetry")));
         let mut listeners = Vec::new();
@@ -264,6 +267,7 @@ impl Config {
             token_file,
             audit_retention,
             retention,
+            attention,
             store_cache,
             link_threads,
             listeners,

@@ -1,6 +1,7 @@
 //! What the file says of plugins: whose are taken, and what is bound first.
 
 use super::existing;
+use capabilities::{CounterGrant, CounterWindow};
 use configuration::Section;
 use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
 use model::Hook;
@@ -130,9 +131,33 @@ fn grants(section: &Section<'_>) -> Grants {
         tables: section.texts("tables").unwrap_or_default(),
         hlr: section.flag("hlr", false),
         random: section.flag("random", false),
+        counters: counters(section),
     };
     section.finish();
     grants
+}
+
+fn counters(section: &Section<'_>) -> Vec<CounterGrant> {
+    let counter = |section: &Section<'_>| {
+        let grant = CounterGrant {
+            name: section.required("name", "\"daily\""),
+            window: section.choice("window", CounterWindow::Day, &CounterWindow::ALL),
+            zone: section.text("zone").unwrap_or_else(|| "UTC".to_owned()),
+        };
+        if !section.has("window") {
+            section.unfit("window", "is missing", "hour, day or month");
+        }
+        section.finish();
+        grant
+    };
+    let counters: Vec<CounterGrant> = section.sections("counters").iter().map(counter).collect();
+    // A name that is missing was told of.
+    if counters.iter().all(|counter| !counter.name.is_empty())
+        && let Err(error) = CounterGrant::check_all(&counters)
+    {
+        section.wrong("counters", error.to_string());
+    }
+    counters
 }
 
 fn tolerance(section: &Section<'_>) -> Tolerance {

@@ -30,6 +30,10 @@ fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
         "redis": { "account": [{}] },
         "pool": [{}],
         "opt-out": [{}],
+        "router": { "grants": { "counters": [{}] } },
+        "resolver": { "grants": { "counters": [{}] } },
+        "delivery-policy": { "grants": { "counters": [{}] } },
+        "biller": { "grants": { "counters": [{}] } },
         "plugins": { "trusted-keys": {} },
         "telemetry": {},
     });
@@ -235,4 +239,37 @@ fn number_plans_of_a_file_are_told_in_full_to_who_has_the_file() {
     let text = "[appliance]\ndata = \"data\"\n[numbering]\ndocument = \"plans\"\n";
     let told = Config::parse(text, folder.path()).unwrap_err()[0].to_string();
     assert!(told.contains("\"other\" is unknown"), "{told}");
+}
+
+#[test]
+fn durable_counters_are_granted_by_name_window_and_zone() {
+    let head = "[appliance]\ndata = \"/x\"\n[router.grants]\n";
+    let right = "counters = [{ name = \"daily\", window = \"day\", zone = \"Europe/Berlin\" }, { name = \"m\", window = \"month\" }]";
+    let config = Config::parse(&format!("{head}{right}"), Path::new("/nowhere")).unwrap();
+    let granted = &config.plugins.seeds[0].binding.grants.counters;
+    let texts: Vec<_> =
+        granted.iter().map(|one| (one.name.as_str(), one.window.name(), one.zone.as_str())).collect();
+    assert_eq!(texts, [("daily", "day", "Europe/Berlin"), ("m", "month", "UTC")]);
+    let wrong = |counters: &str| problems(&format!("{head}counters = [{counters}]\n"));
+    assert_eq!(
+        wrong("{ name = \"a\", window = \"week\" }, { name = \"b\" }, { window = \"day\", zome = \"UTC\" }"),
+        [
+            "line 4: router.grants.counters[0].window: is \"week\", and must be one of: hour, day, month",
+            "line 4: router.grants.counters[1].window: is missing, and must be hour, day or month",
+            "line 4: router.grants.counters[2].name: is missing; write for example name = \"daily\"",
+            "line 4: router.grants.counters[2].zome: is unknown; did you mean \"zone\"?",
+        ]
+    );
+    assert_eq!(
+        wrong("{ name = \"a\", window = \"day\", zone = \"Bonn\" }"),
+        [
+            "line 4: router.grants.counters: counter \"a\": the time zone \"Bonn\" is unknown; a zone is a name of the IANA \
+             database, such as Europe/Berlin or UTC"
+        ]
+    );
+    let twice = "{ name = \"a\", window = \"day\" }, { name = \"a\", window = \"hour\" }";
+    assert_eq!(
+        wrong(twice),
+        ["line 4: router.grants.counters: counter \"a\": the name is there twice; give each counter its own"]
+    );
 }

@@ -1,11 +1,11 @@
 //! The configuration as the API asks for it.
 
-use super::{Configuring, Origin, State, misplaced, refused, shown, unreadable};
+use super::{Configuring, Origin, State, effects, misplaced, refused, shown, unreadable};
 use crate::appliance::Switchyard;
 use crate::config::Mode;
 use admin::{
-    Applied, Checked, Current, Difference, Kind, ManagedBy, OneVersion, Order, Problem, VersionSummary,
-    Wanted,
+    Applied, Checked, ConfigurationWaits, Current, Difference, Kind, ManagedBy, OneVersion, Order, Problem,
+    VersionSummary, Wanted,
 };
 use configuration::{Summary, Version};
 use serde_json::Value;
@@ -56,6 +56,16 @@ impl Configuring {
             pending: state.waiting.as_ref().map(super::Waiting::shown),
             restart: shown(waits).1,
             document,
+        }
+    }
+
+    fn waits(&self) -> ConfigurationWaits {
+        let state = self.state.lock();
+        let unconfirmed = state.waiting.as_ref();
+        let changes = configuration::diff(&self.started_with, &state.document);
+        ConfigurationWaits {
+            unconfirmed: unconfirmed.map(|waiting| (waiting.version, state.summary.at, waiting.reverts_at)),
+            restart: changes.iter().filter(|change| effects::of(change).restart).count(),
         }
     }
 
@@ -144,6 +154,10 @@ impl Configuring {
 impl admin::Configuration for Switchyard {
     fn configuration(&self) -> Result<Current, Problem> {
         Ok(self.configuring.current())
+    }
+
+    fn configuration_waits(&self) -> ConfigurationWaits {
+        self.configuring.waits()
     }
 
     fn check_configuration(&self, wanted: Wanted) -> Result<Checked, Problem> {

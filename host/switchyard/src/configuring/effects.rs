@@ -40,6 +40,7 @@ pub(super) fn of(change: &Change) -> Effect {
         ["appliance", "free-space-watermark" | "drain"] => live("counts at once"),
         ["appliance", ..] => RESTART,
         ["engine", "finished-retention"] => live("counts at once"),
+        ["attention", ..] => live("is used at once"),
         ["router", "hold" | "native"] => RESTART,
         ["router" | "resolver" | "delivery-policy" | "biller", ..] => SEED,
         ["opt-out", ..] => live("counts from the next message on"),
@@ -114,6 +115,7 @@ mod tests {
         }
         for pointer in [
             "/appliance/drain",
+            "/attention/queue-age",
             "/peer/a/rate",
             "/account/b",
             "/listener/c",

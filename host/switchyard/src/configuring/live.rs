@@ -4,6 +4,7 @@ use crate::config::{Config, Peer};
 use crate::core_loop::{self, CoreHandle};
 use crate::opt_out::OptOut;
 use crate::routing::Parties;
+use admin::AttentionLimits;
 use arc_swap::ArcSwap;
 use business::Business;
 use configuration::Problem;
@@ -11,6 +12,7 @@ use doors::{Core as _, Hub};
 use engine::{Answer, Event, PeerSettings};
 use links::{Links, ListenError, ReadyListeners};
 use model::{Directory, PeerId, PoolAnswer, PoolRequest};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use store::{Store, StoreError};
 pub(crate) struct Tuning {
     watermark: AtomicU64,
     retention_ms: AtomicU64,
+    attention: Mutex<AttentionLimits>,
 }
 
 impl Tuning {
@@ -36,11 +39,17 @@ impl Tuning {
         self.watermark.store(config.watermark, Relaxed);
         let retention = u64::try_from(config.retention.as_millis()).unwrap_or(u64::MAX);
         self.retention_ms.store(retention, Relaxed);
+        *self.attention.lock() = config.attention;
     }
 
     /// Free octets below which nothing more is accepted.
     pub(crate) fn watermark(&self) -> u64 {
         self.watermark.load(Relaxed)
+    }
+
+    /// Limits beyond which something needs attention.
+    pub(crate) fn attention(&self) -> AttentionLimits {
+        *self.attention.lock()
     }
 
     /// How long finished messages are kept without an archive.
@@ -86,6 +95,7 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
         watermark: new.watermark,
         drain: new.drain,
         retention: new.retention,
+        attention: new.attention,
         listeners: new.listeners.clone(),
         sgip_listeners: new.sgip_listeners.clone(),
         accounts: new.accounts.clone(),

@@ -20,13 +20,19 @@ impl World {
         let fresh = self.submitted;
         let key = if self.random.chance(40) { self.random.below(fresh as usize + 1) as u64 } else { fresh };
         let count = 1 + key as usize % 3;
+        let shared_id = key.is_multiple_of(2);
         let messages = (0..count).map(|_| self.message(false)).collect();
         self.submitted += 1;
         let token = self.token();
         self.asked.insert(token, key);
-        let key = SubmissionKey { octets: key.to_be_bytes().as_slice().into(), digest: key, required: true };
+        let key = SubmissionKey {
+            octets: key.to_be_bytes().as_slice().into(),
+            digest: key,
+            required: true,
+            lifetime: None,
+        };
         let reply = ReplyTo { link: LinkId(0), token };
-        self.apply(Event::AcceptMany { messages, key: Some(key), reply });
+        self.apply(Event::AcceptMany { messages, shared_id, key: Some(key), reply });
     }
 
     pub(super) fn submit(&mut self) {
@@ -73,6 +79,7 @@ impl World {
             priority: Priority::new(self.random.below(4) as u8),
             receipts,
             replace_if_present: self.random.chance(2),
+            submission: None,
             text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
             tlvs: Bytes::new(),
             accepted_at: Timestamp(0),
@@ -175,8 +182,11 @@ impl World {
         let Some(id) = self.told_accepted.last().copied() else { return };
         let reply = ReplyTo { link: LinkId(0), token: 0 };
         let source = Some(Address::international("10655"));
+        // Where it was submitted with others, its submitter knows but one id for all.
+        let id = self.disk.submissions.get(&id).copied().unwrap_or(id);
+        let destination = self.random.chance(50).then(|| Address::international("8617"));
         let event = match self.random.below(4) {
-            0 => Event::Cancel { origin: ACCOUNT, id, source, reply },
+            0 => Event::Cancel { origin: ACCOUNT, id, source, destination, reply },
             1 => Event::Query { origin: ACCOUNT, id, source, reply },
             2 => Event::Replace {
                 origin: ACCOUNT,

@@ -94,6 +94,7 @@ fn finished(n: u64) -> (Message, Final) {
         priority: Priority::default(),
         receipts: ReceiptRequest::FINAL,
         replace_if_present: false,
+        submission: None,
         text: Text { octets: format!("{n:0100}").into(), data_coding: 0, udhi: false, payload: false },
         tlvs: Bytes::new(),
         accepted_at,

@@ -1,0 +1,340 @@
+//! Calendar periods: the hours, days and months of a time zone.
+
+use crate::Error;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{ZonedDateTime, civil};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Octets of the longest name of a durable counter.
+const LONGEST_NAME: usize = 64;
+/// Durable counters that one binding may name.
+const MOST_COUNTERS: usize = 32;
+const HOUR: u64 = 3_600_000;
+/// The last millisecond that jiff can place in every zone (year 9999). All later times are one period.
+const LAST: u64 = 253_402_207_200_000;
+
+/// The length of a durable counter's period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterWindow {
+    /// From one full hour to the next.
+    Hour,
+    /// From midnight to midnight.
+    Day,
+    /// From midnight of the first day of a month to that of the next month.
+    Month,
+}
+
+impl CounterWindow {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("hour", Self::Hour), ("day", Self::Day), ("month", Self::Month)];
+
+    /// Its name, as it is written in grants.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, window)| window)
+    }
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+/// A durable counter that a binding grants its plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CounterGrant {
+    /// The `name` that the plugin passes to `counters.add` and `counters.sum`.
+    pub name: String,
+    /// The length of its period.
+    pub window: CounterWindow,
+    /// The time zone of its period: a name of the IANA time zone database, such as `Europe/Berlin`.
+    #[serde(default = "utc")]
+    pub zone: String,
+}
+
+impl CounterGrant {
+    /// Checks the counters of one binding together.
+    ///
+    /// # Errors
+    /// A name is empty, longer than 64 octets, has control characters or is there twice; a time zone is unknown; or there
+    /// are more than 32 counters.
+    pub fn check_all(grants: &[Self]) -> Result<(), Error> {
+        if let Some(beyond) = grants.get(MOST_COUNTERS) {
+            return Err(beyond.wrong(format!("a binding may name at most {MOST_COUNTERS} durable counters")));
+        }
+        for (at, grant) in grants.iter().enumerate() {
+            if grant.name.is_empty() || grant.name.len() > LONGEST_NAME {
+                return Err(grant.wrong(format!("a name has 1 to {LONGEST_NAME} octets")));
+            }
+            if grant.name.chars().any(char::is_control) {
+                return Err(grant.wrong("a name has no control characters"));
+            }
+            if grants.iter().take(at).any(|other| other.name == grant.name) {
+                return Err(grant.wrong("the name is there twice; give each counter its own"));
+            }
+            Calendar::of(grant)?;
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, what: impl Into<String>) -> Error {
+        Error::CounterGrant { name: self.name.clone(), what: what.into() }
+    }
+}
+
+/// A half-open range of time: milliseconds since the Unix epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Period {
+    pub(crate) start: u64,
+    /// Not in it.
+    pub(crate) end: u64,
+}
+
+impl Period {
+    pub(crate) fn contains(self, time: u64) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+}
+
+/// A window in a time zone: divides time into periods.
+#[derive(Debug, Clone)]
+pub(crate) struct Calendar {
+    window: CounterWindow,
+    zone: TimeZone,
+    /// The name of the zone as the database writes it.
+    zone_name: Box<str>,
+}
+
+impl PartialEq for Calendar {
+    fn eq(&self, other: &Self) -> bool {
+        self.window == other.window && self.zone_name == other.zone_name
+    }
+}
+
+/// As it stands in stored rows: `day Europe/Berlin`.
+impl fmt::Display for Calendar {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{} {}", self.window.name(), self.zone_name)
+    }
+}
+
+impl Calendar {
+    /// # Errors
+    /// The time zone is unknown.
+    pub(crate) fn of(grant: &CounterGrant) -> Result<Self, Error> {
+        Self::new(grant.window, &grant.zone).ok_or_else(|| {
+            grant.wrong(format!(
+                "the time zone {:?} is unknown; a zone is a name of the IANA database, such as Europe/Berlin or UTC",
+                grant.zone
+            ))
+        })
+    }
+
+    /// What [`Calendar`]'s `Display` wrote; `None` where the zone is unknown or the text is something else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (window, zone) = text.split_once(' ')?;
+        Self::new(CounterWindow::named(window)?, zone)
+    }
+
+    fn new(window: CounterWindow, zone: &str) -> Option<Self> {
+        // The data that are compiled in, and not those of the machine: an appliance and its replacement count alike.
+        let zone = TimeZoneDatabase::bundled().get(zone).ok().filter(|zone| !zone.is_unknown())?;
+        let zone_name = zone.iana_name()?.into();
+        Some(Self { window, zone, zone_name })
+    }
+
+    /// The period that `time` is in. `time` and the period are milliseconds since the Unix epoch.
+    pub(crate) fn period(&self, time: u64) -> Period {
+        let beyond = Period { start: LAST, end: u64::MAX };
+        if time >= LAST {
+            return beyond;
+        }
+        self.civil_period(time).unwrap_or(beyond)
+    }
+
+    fn civil_period(&self, time: u64) -> Option<Period> {
+        let instant = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;
+        let local = instant.to_zoned_datetime(self.zone.clone());
+        let (start, end) = match self.window {
+            CounterWindow::Hour => {
+                // An hour has 60 minutes also where the clocks change: an hour that the clocks show twice is two periods.
+                let minutes = u64::try_from(local.minute()).ok()?;
+                let within = minutes * 60_000 + time % 60_000;
+                let start = time.saturating_sub(within);
+                return Some(Period { start, end: start.saturating_add(HOUR) });
+            }
+            CounterWindow::Day => (local.date(), local.date().tomorrow().ok()?),
+            CounterWindow::Month => {
+                let first = local.date().first_of_month();
+                (first, first.last_of_month().tomorrow().ok()?)
+            }
+        };
+        Some(Period { start: self.midnight(start)?, end: self.midnight(end)? })
+    }
+
+    /// The first moment of a date; of a date without midnight, the moment at which the clocks go on.
+    fn midnight(&self, date: civil::Date) -> Option<u64> {
+        let first: ZonedDateTime = date.to_zoned_datetime(self.zone.clone()).ok()?;
+        Some(u64::try_from(first.timestamp().as_millisecond()).unwrap_or(0))
+    }
+
+    /// The period that counts at `time` after `seen` was the current one.
+    ///
+    /// A clock that goes back over the start of `seen` stays in `seen`, so that a quota is not given out twice. A clock that
+    /// goes back by more than a whole period was wrong before: the period of `time` counts, and not a date that may be years
+    /// away.
+    pub(crate) fn standing(&self, seen: Period, time: u64) -> Period {
+        if seen.contains(time) {
+            return seen;
+        }
+        let own = self.period(time);
+        if own.start < seen.start && self.period(own.end).start >= seen.start { seen } else { own }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn calendar(window: CounterWindow, zone: &str) -> Calendar {
+        Calendar::new(window, zone).unwrap()
+    }
+
+    fn at(text: &str) -> u64 {
+        u64::try_from(text.parse::<jiff::Timestamp>().unwrap().as_millisecond()).unwrap()
+    }
+
+    fn period(window: CounterWindow, zone: &str, time: &str) -> (String, String) {
+        let found = calendar(window, zone).period(at(time));
+        let text =
+            |time: u64| jiff::Timestamp::from_millisecond(i64::try_from(time).unwrap()).unwrap().to_string();
+        (text(found.start), text(found.end))
+    }
+
+    fn hours(window: CounterWindow, zone: &str, time: &str) -> u64 {
+        let found = calendar(window, zone).period(at(time));
+        (found.end - found.start) / HOUR
+    }
+
+    #[test]
+    fn periods_follow_the_clocks_of_the_zone() {
+        let is = |start: &str, end: &str| (start.to_owned(), end.to_owned());
+        use CounterWindow::{Day, Hour, Month};
+        assert_eq!(
+            period(Day, "UTC", "2026-11-24T23:59:59.999Z"),
+            is("2026-11-24T00:00:00Z", "2026-11-25T00:00:00Z")
+        );
+        assert_eq!(
+            period(Day, "Europe/Berlin", "2026-11-24T23:00:00Z"),
+            is("2026-11-24T23:00:00Z", "2026-11-25T23:00:00Z")
+        );
+        assert_eq!(
+            period(Month, "Europe/Berlin", "2026-10-31T23:30:00Z"),
+            is("2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z")
+        );
+        assert_eq!(
+            period(Month, "Asia/Shanghai", "2026-12-31T15:59:59Z"),
+            is("2026-11-30T16:00:00Z", "2026-12-31T16:00:00Z")
+        );
+        // Half an hour beside UTC.
+        assert_eq!(
+            period(Hour, "Asia/Kolkata", "2026-11-24T10:29:59Z"),
+            is("2026-11-24T09:30:00Z", "2026-11-24T10:30:00Z")
+        );
+    }
+
+    #[test]
+    fn days_on_which_the_clocks_change_have_23_or_25_hours() {
+        use CounterWindow::{Day, Hour, Month};
+        assert_eq!(hours(Day, "Europe/Berlin", "2026-03-29T12:00:00Z"), 23);
+        assert_eq!(hours(Day, "Europe/Berlin", "2026-10-25T12:00:00Z"), 25);
+        assert_eq!(hours(Month, "Europe/Berlin", "2026-03-10T12:00:00Z"), 31 * 24 - 1);
+        // The hour that the clocks show twice is two periods of an hour.
+        for time in ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"] {
+            assert_eq!(hours(Hour, "Europe/Berlin", time), 1);
+        }
+        // A day without midnight begins where the clocks go on.
+        assert_eq!(period(Day, "America/Sao_Paulo", "2015-10-18T12:00:00Z").0, "2015-10-18T03:00:00Z");
+        assert_eq!(hours(Day, "America/Sao_Paulo", "2015-10-18T12:00:00Z"), 23);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_over_a_boundary_stays_in_the_period() {
+        let days = calendar(CounterWindow::Day, "Europe/Berlin");
+        let seen = days.period(at("2026-11-24T23:00:00Z"));
+        assert_eq!(days.standing(seen, at("2026-11-24T22:59:59.999Z")), seen);
+        assert_eq!(days.standing(seen, at("2026-11-23T23:00:00Z")), seen);
+        let earlier = at("2026-11-23T22:59:59Z");
+        assert_eq!(
+            days.standing(seen, earlier),
+            days.period(earlier),
+            "more than a day: it was wrong before"
+        );
+        let later = at("2026-11-26T00:00:00Z");
+        assert_eq!(days.standing(seen, later), days.period(later));
+    }
+
+    #[test]
+    fn what_is_stored_of_a_calendar_is_read_back() {
+        let written = calendar(CounterWindow::Month, "europe/berlin").to_string();
+        assert_eq!(written, "month Europe/Berlin");
+        assert_eq!(Calendar::parse(&written), Some(calendar(CounterWindow::Month, "Europe/Berlin")));
+        for other in ["", "day", "week UTC", "day Mars/Olympus", "day Etc/Unknown"] {
+            assert_eq!(Calendar::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn grants_that_make_no_sense_are_refused() {
+        let grant = |name: &str, zone: &str| CounterGrant {
+            name: name.into(),
+            window: CounterWindow::Day,
+            zone: zone.into(),
+        };
+        let refusal = |grants: &[CounterGrant]| CounterGrant::check_all(grants).unwrap_err().to_string();
+        CounterGrant::check_all(&[grant("a", "UTC"), grant("b", "Asia/Shanghai")]).unwrap();
+        assert_eq!(
+            refusal(&[grant("a", "Europe/Bonn")]),
+            "counter \"a\": the time zone \"Europe/Bonn\" is unknown; a zone is a name of the IANA database, such as \
+             Europe/Berlin or UTC"
+        );
+        assert_eq!(
+            refusal(&[grant("a", "UTC"), grant("a", "Asia/Shanghai")]),
+            "counter \"a\": the name is there twice; give each counter its own"
+        );
+        assert_eq!(refusal(&[grant("", "UTC")]), "counter \"\": a name has 1 to 64 octets");
+        assert_eq!(refusal(&[grant("a\n", "UTC")]), "counter \"a\\n\": a name has no control characters");
+        let many: Vec<_> = (0..33).map(|n| grant(&n.to_string(), "UTC")).collect();
+        assert_eq!(refusal(&many), "counter \"32\": a binding may name at most 32 durable counters");
+    }
+
+    proptest! {
+        #[test]
+        fn periods_follow_each_other_without_a_gap(
+            time in prop_oneof![0_u64..4_000_000_000_000, any::<u64>()],
+            window in 0_usize..3,
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Pacific/Apia"]),
+        ) {
+            let calendar = calendar(CounterWindow::ALL[window].1, zone);
+            let period = calendar.period(time);
+            prop_assert!(period.contains(time) || time == u64::MAX, "{:?}", period);
+            if period.end < LAST {
+                prop_assert_eq!(calendar.period(period.end).start, period.end);
+                prop_assert_eq!(calendar.period(period.end - 1), period);
+            }
+            prop_assert_eq!(calendar.standing(Period::default(), time), period);
+        }
+    }
+}

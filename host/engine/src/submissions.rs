@@ -1,0 +1,94 @@
+//! Submissions to several destinations: messages that share one id towards their submitter.
+
+use crate::engine::Engine;
+use crate::slab::{Slot, flag};
+use model::MessageId;
+use std::collections::BTreeMap;
+
+/// The messages of a submission that have not ended.
+#[derive(Debug)]
+struct Live {
+    /// The greatest id among the submission's messages that were accepted, or found at a start.
+    last: MessageId,
+    count: u32,
+}
+
+/// The submissions to several destinations of which a message has not ended. The messages of a submission have consecutive ids,
+/// so that they are found from its id without an index.
+#[derive(Debug, Default)]
+pub(crate) struct Submissions {
+    /// By the submission's id, that of its first accepted message. Their ranges of ids do not overlap.
+    live: BTreeMap<MessageId, Live>,
+}
+
+impl Submissions {
+    /// A message of a submission was accepted, or found at a start.
+    pub(crate) fn join(&mut self, submission: MessageId, id: MessageId) {
+        let live = self.live.entry(submission).or_insert(Live { last: id, count: 0 });
+        live.last = live.last.max(id);
+        live.count += 1;
+    }
+
+    /// A message has left memory; one that is part of no submission changes nothing.
+    pub(crate) fn leave(&mut self, id: MessageId) {
+        let Some((submission, live)) = self.live.range_mut(..=id).next_back() else { return };
+        if id > live.last {
+            return;
+        }
+        live.count -= 1;
+        if live.count == 0 {
+            let submission = *submission;
+            self.live.remove(&submission);
+        }
+    }
+
+    /// The id of the submission's last message, where any message of it has not ended.
+    fn last(&self, submission: MessageId) -> Option<MessageId> {
+        self.live.get(&submission).map(|live| live.last)
+    }
+}
+
+impl Engine {
+    /// The messages of a submission to several destinations that have not ended, by growing id; empty for any other id.
+    pub(crate) fn live_of_submission(&self, submission: MessageId) -> Vec<Slot> {
+        let Some(last) = self.submissions.last(submission) else { return Vec::new() };
+        (submission.0..=last.0)
+            .filter_map(|id| self.ids.get(&self.slab, MessageId(id)))
+            .filter(|slot| !self.slab[*slot].has(flag::OWN_RECEIPT))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_submission_is_known_until_its_last_message_has_ended() {
+        let mut all = Submissions::default();
+        all.join(MessageId(10), MessageId(10));
+        all.join(MessageId(10), MessageId(11));
+        all.join(MessageId(10), MessageId(12));
+        all.join(MessageId(20), MessageId(20));
+        for single in [9, 13, 19, 21] {
+            all.leave(MessageId(single));
+        }
+        all.leave(MessageId(10));
+        all.leave(MessageId(12));
+        assert_eq!(all.last(MessageId(10)), Some(MessageId(12)));
+        assert_eq!(all.last(MessageId(11)), None);
+        all.leave(MessageId(11));
+        assert_eq!((all.last(MessageId(10)), all.live.len()), (None, 1));
+        all.leave(MessageId(20));
+        assert!(all.live.is_empty());
+    }
+
+    #[test]
+    fn after_a_start_it_is_known_by_the_messages_that_are_left() {
+        let mut all = Submissions::default();
+        all.join(MessageId(10), MessageId(12));
+        assert_eq!(all.last(MessageId(10)), Some(MessageId(12)));
+        all.leave(MessageId(12));
+        assert_eq!(all.last(MessageId(10)), None);
+    }
+}
