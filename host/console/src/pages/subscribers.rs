@@ -50,7 +50,22 @@ pub(crate) async fn regions(visit: &Visit, name: &str) -> Result<Vec<Region>, Re
 }
 
 pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Response {
-    let body = read(&visit, &name).await.map(|found| {
+    let body = match read(&visit, &name).await {
+        // Links to here stand beside every number, and what is looked for need not be there.
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+            let body = html! {
+                div.head {
+                    h1 { "Subscriber" }
+                    a.button.quiet href=(messages(&name)) { "Its messages" }
+                }
+                section.card { p { "No core network has this subscriber." } }
+                (search())
+            };
+            return page(&visit, "Subscriber", Room::Networks, Ok(body));
+        }
+        body => body,
+    };
+    let body = body.map(|found| {
         html! {
             div.head {
                 h1 { "Subscriber " (found["msisdn"].as_str().unwrap_or(text(&found, "imsi"))) }
