@@ -307,8 +307,9 @@ impl Engine {
         if remedy == Uncertainty::SendAgain || entry.has(flag::OWN_RECEIPT) {
             self.totals.sent_again += 1;
             self.step(now, slot, StepKind::SentAgain);
-            if self.slab[slot].attempts > 1 {
-                // A peer that never answers would get the same message as fast as its timer runs.
+            if self.slab[slot].attempts > 1 && !self.recovering {
+                // A peer that never answers would get the same message as fast as its timer runs. At recovery the daemon
+                // ended, and nothing is said against the peer.
                 self.try_later(now, slot, 0, false, out);
             } else {
                 self.put_back(now, slot, out);

@@ -12,6 +12,7 @@ mod pool_disk;
 mod reach;
 mod replacing;
 mod resolving;
+mod restarts;
 mod senders;
 mod serial;
 mod strangers;
