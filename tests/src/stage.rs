@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use xtask::appliance::{Appliance, Blueprint};
 use xtask::house;
@@ -26,7 +27,7 @@ fn guests() -> Result<()> {
         let mut plugins = house::cargo();
         // By the alias, which asks for the features that the tests were built with.
         plugins.args(["xtask", "plugins"]);
-        house::run(plugins.stdout(std::process::Stdio::null())).context("building the guests")?;
+        house::run(plugins.stdout(Stdio::null())).context("building the guests")?;
         Ok(())
     });
     match built {
@@ -66,6 +67,18 @@ impl Stage {
     /// The daemon.
     pub fn binary(&self) -> &Path {
         &self.binary
+    }
+
+    /// `switchyard` on the command line, as an admin of this appliance.
+    pub fn command(&self, appliance: &Appliance) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
+            .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
+            .env_remove("SWITCHYARD_TOKEN")
+            .env_remove("SWITCHYARD_CONFIG")
+            .stdin(Stdio::null());
+        command
     }
 
     /// A built guest, such as `prefix_router`.

@@ -5,7 +5,6 @@ use behaviour_tests::appliance::{Appliance, Blueprint, free_port};
 use behaviour_tests::{Stage, Visitor, until};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 
 /// An appliance whose only peer does not listen.
 fn with_a_dead_peer(stage: &Stage) -> Result<Appliance> {
@@ -21,14 +20,7 @@ fn codes(list: &Value) -> Vec<&str> {
 
 /// `switchyard status --json`, its list of findings.
 fn status(stage: &Stage, appliance: &Appliance) -> Result<Value> {
-    let output = Command::new(stage.binary())
-        .args(["status", "--json"])
-        .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-        .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
-        .env_remove("SWITCHYARD_TOKEN")
-        .env_remove("SWITCHYARD_CONFIG")
-        .stdin(Stdio::null())
-        .output()?;
+    let output = stage.command(appliance).args(["status", "--json"]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let document: Value = serde_json::from_str(&text).with_context(|| format!("{text}"))?;
     Ok(document["attention"].clone())

@@ -23,14 +23,7 @@ struct Admin<'a> {
 
 impl Admin<'_> {
     fn run(&self, arguments: &[&str]) -> Result<Done> {
-        let output = Command::new(self.stage.binary())
-            .args(arguments)
-            .env("SWITCHYARD_URL", format!("http://{}", self.appliance.blueprint().http()))
-            .env("SWITCHYARD_TOKEN_FILE", self.appliance.blueprint().data().join("token"))
-            .env_remove("SWITCHYARD_TOKEN")
-            .env_remove("SWITCHYARD_CONFIG")
-            .stdin(Stdio::null())
-            .output()?;
+        let output = self.stage.command(self.appliance).args(arguments).output()?;
         let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
         let code = output.status.code().context("killed")?;
         Ok(Done { code, out: text(output.stdout), error: text(output.stderr) })

@@ -7,7 +7,6 @@ use behaviour_tests::{PATIENCE, Stage, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// bind_transceiver_resp with ESME_RINVPASWD (0x0E): the appliance waits for a minute at least after it.
@@ -84,14 +83,7 @@ fn a_peer_that_is_up_again_is_dialled_on_demand_and_gets_what_waited() -> Result
     let sink = Sink::start_at(address, SinkOptions::default(), &tally)?;
     assert_eq!(link()?["phase"], "backing-off", "it was dialled by itself");
     assert_eq!(sink.messages_so_far(), 0);
-    let output = Command::new(stage.binary())
-        .args(["peer", "dial", "upstream"])
-        .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-        .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
-        .env_remove("SWITCHYARD_TOKEN")
-        .env_remove("SWITCHYARD_CONFIG")
-        .stdin(Stdio::null())
-        .output()?;
+    let output = stage.command(&appliance).args(["peer", "dial", "upstream"]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Half of the time for which it would wait by itself.
     appliance.wait_until(PATIENCE, "/v1/links", |links| links[0]["phase"] == "bound")?;

@@ -5,7 +5,6 @@ use behaviour_tests::appliance::{Appliance, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::{Stage, activate, bind};
 use serde_json::{Value, json};
-use std::process::Command;
 use std::sync::Arc;
 
 /// The counter that the guest adds to for each message.
@@ -74,12 +73,7 @@ fn a_quota_survives_a_crash_and_a_restart() -> Result<()> {
 
 /// What `switchyard plugin ...` prints, whether it succeeds or not.
 fn plugin(stage: &Stage, appliance: &Appliance, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(stage.binary())
-        .arg("plugin")
-        .args(arguments)
-        .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-        .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
-        .output()?;
+    let output = stage.command(appliance).arg("plugin").args(arguments).output()?;
     Ok(String::from_utf8([output.stdout, output.stderr].concat())?)
 }
 

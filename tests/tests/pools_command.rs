@@ -5,7 +5,7 @@ use behaviour_tests::Stage;
 use behaviour_tests::appliance::Appliance;
 use behaviour_tests::pools::http::blueprint;
 use serde_json::{Value, json};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What a command did: its exit status, and what it printed on both streams.
 fn switchyard(
@@ -13,13 +13,10 @@ fn switchyard(
     input: &str,
     arguments: &[&str],
 ) -> Result<(i32, String, String)> {
-    let token = appliance.blueprint().data().join("token");
-    let mut command = Command::new(stage.binary())
+    let mut command = stage
+        .command(appliance)
         .arg("pool")
         .args(arguments)
-        .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-        .env("SWITCHYARD_TOKEN_FILE", token)
-        .env_remove("SWITCHYARD_TOKEN")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -5,7 +5,6 @@ use behaviour_tests::appliance::{Blueprint, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::{Stage, until};
 use serde_json::json;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// Basic credentials of `shop`: its name and [`PASSWORD`].
@@ -88,14 +87,8 @@ fn refusals_of_all_protocols_are_counted_and_found() -> Result<()> {
     assert_eq!(appliance.request("GET", "/v1/refusals?account=nobody", &[])?.0, 404);
     ensure!(appliance.metric("switchyard_submissions_refused_total")? >= 6.0);
 
-    let output = Command::new(stage.binary())
-        .args(["refusals", "--account", "slow", "--since", "1h"])
-        .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-        .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
-        .env_remove("SWITCHYARD_TOKEN")
-        .env_remove("SWITCHYARD_CONFIG")
-        .stdin(Stdio::null())
-        .output()?;
+    let output =
+        stage.command(&appliance).args(["refusals", "--account", "slow", "--since", "1h"]).output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success() && printed.matches("throttled").count() == 3, "{printed}");
     appliance.stop()?;
