@@ -10,8 +10,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use std::sync::Arc;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// The place of a subscriber.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "read by `At`; this is its description")]
+struct SubscriberPath {
+    /// `imsi-` and the IMSI, or `msisdn-` and the number without a plus.
+    #[param(inline, value_type = SubscriberText)]
+    subscriber: String,
+}
 
 /// By what a subscriber is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +81,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(
     get,
     path = "/v1/subscribers/{subscriber}",
-    params((
-        "subscriber" = inline(SubscriberText), Path,
-        description = "`imsi-` and the IMSI, or `msisdn-` and the number without a plus.",
-    )),
+    params(SubscriberPath),
     responses(
         (status = 200, description = "What is known.", body = view::Subscriber),
         (status = 404, description = "No core network has this subscriber."),
@@ -94,10 +102,7 @@ async fn show(
 #[utoipa::path(
     post,
     path = "/v1/subscribers/{subscriber}/wake",
-    params((
-        "subscriber" = inline(SubscriberText), Path,
-        description = "`imsi-` and the IMSI, or `msisdn-` and the number without a plus.",
-    )),
+    params(SubscriberPath),
     responses(
         (status = 200, description = "How many are tried.", body = view::Woken),
         (status = 404, description = "No core network has this subscriber."),
@@ -122,10 +127,7 @@ async fn wake(
 #[utoipa::path(
     post,
     path = "/v1/subscribers/{subscriber}/silent-sms",
-    params((
-        "subscriber" = inline(SubscriberText), Path,
-        description = "`imsi-` and the IMSI, or `msisdn-` and the number without a plus.",
-    )),
+    params(SubscriberPath),
     responses(
         (status = 201, description = "It is accepted, and on disk.", body = Accepted),
         (status = 404, description = "No core network has this subscriber."),

@@ -1,13 +1,14 @@
 //! Between the store and the archive: what the pump takes out, and what is asked of it afterwards.
 
 use crate::core_loop::{self, CoreHandle};
+use crate::traces::archived_message;
 use arc_swap::ArcSwap;
-use archive::{Archive, BoxError, Cursor, Filter, Parties, Record, Source, Wanted};
+use archive::{Archive, BoxError, Cursor, DecodedTrace, Filter, Parties, Record, Source, Wanted};
 use doors::Hub;
 use engine::{Answer, Event, QueriedState};
 use model::{
-    Address, DecidedBy, Directory, Final, FinalState, Kind, Message, MessageId, PeerId, PeerMessageId,
-    Priority, ReceiptRequest, ReceiptState, RejectReason, Routed, SUBMISSION_IDS, Text, Timestamp, Verdict,
+    Address, Directory, Final, FinalState, Message, MessageId, PeerId, ReceiptRequest, ReceiptState,
+    SUBMISSION_IDS, Text,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,50 +145,9 @@ impl History {
         if !(if good { receipts.on_success } else { receipts.on_failure }) {
             return None;
         }
-        let address = |ton, npi, text: &str| {
-            Address::new(ton, npi, &Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec()))
-        };
         let tlvs = submission["tlvs"].as_str().and_then(hexadecimal).unwrap_or_default();
-        let message = Message {
-            id: record.id,
-            kind: Kind::Text,
-            origin,
-            source: address(record.source_ton, record.source_npi, &record.source),
-            destination: address(record.destination_ton, record.destination_npi, &record.destination),
-            service_type: bytes::Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::new(record.priority),
-            receipts,
-            replace_if_present: false,
-            submission: record.submission(),
-            text: Text::default(),
-            tlvs: tlvs.into(),
-            accepted_at: record.accepted_at,
-            scheduled: None,
-            expires_at: Timestamp(0),
-            routed: Routed {
-                verdict: Verdict::Reject(RejectReason::NoRoute),
-                by: Arc::new(DecidedBy {
-                    plugin: record.router.clone(),
-                    version: record.router_version.clone(),
-                }),
-                note: None,
-                sender: None,
-                quote: None,
-                seen: None,
-                faulted: None,
-            },
-        };
-        let ended = Final {
-            state: record.state,
-            at: record.ended_at,
-            error: record.error,
-            peer: None,
-            peer_id: PeerMessageId::default(),
-            steps: Vec::new(),
-        };
-        Some((message, ended))
+        let (message, ended) = archived_message(record, origin, &DecodedTrace::default());
+        Some((Message { receipts, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
     }
 }
 

@@ -49,8 +49,12 @@ fn leg_words(leg: &Leg, name: Names<'_>) -> String {
     words
 }
 
-/// An archived message as its trace needs it.
-fn archived_message(record: &archive::Record, origin: PeerId, told: &DecodedTrace) -> (Message, Final) {
+/// A message as far as the archive and its trace tell of it.
+pub(crate) fn archived_message(
+    record: &archive::Record,
+    origin: PeerId,
+    told: &DecodedTrace,
+) -> (Message, Final) {
     let address = |ton, npi, text: &str| {
         let octets = archive::Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec());
         Address::new(ton, npi, &octets)
