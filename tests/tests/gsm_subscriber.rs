@@ -39,7 +39,7 @@ impl Network {
         let mut blueprint = stage.blueprint()?;
         blueprint.router(&stage.guest("prefix_router"), "[default]\nhome = true\n")?.account("acme", "").tables(&format!(
             "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\nlisten = \"{proxy}\"\n\
-             service-centre = \"{CENTRE}\"\nretry = [\"5h\"]\n\
+             service-centre = \"{CENTRE}\"\nretry = [\"5h\"]\nlanguages = [\"turkish\"]\n\
              [resolver]\nplugin = \"hlr-resolver\"\ncomponent = {:?}\npolicy = {:?}\n[resolver.grants]\nhlr = true\n\
              [shell]\nsocket = {:?}\n[[shell.users]]\nuid = {}\nnumbers = [\"{SHELL}\"]\ndeliver = true\n",
             hlr.gsup(),
@@ -269,6 +269,25 @@ fn a_long_text_of_a_handset_is_one_text_on_the_command_line_and_the_other_way_ro
             .collect();
         Ok(sent.len() == 1 && sent[0]["state"] == "delivered" && sent[0]["text"] == long)
     })?;
+    Ok(())
+}
+
+#[test]
+fn a_text_that_takes_fewer_segments_with_a_national_table_is_sent_with_it() -> Result<()> {
+    let network = Network::start()?;
+    let msc = network.msc(Answers::Take)?;
+    let text = "Işıklar sönmüş, yağmur yağıyor. ".repeat(3);
+    let id = network.send(&number(0), text.trim_end())?;
+    let path = format!("/v1/messages/{id}");
+    network.appliance.wait_until(PATIENCE, &path, |trace| trace["state"] == "delivered")?;
+    let arrivals = msc.report().arrivals;
+    let [arrival] = arrivals.as_slice() else { anyhow::bail!("{} segments, not 1", arrivals.len()) };
+    let tpdu = arrival.tpdu.as_ref().context("no TPDU")?;
+    let tpdu::ToMs::Deliver(deliver) = tpdu::ToMs::decode(tpdu, false)? else {
+        anyhow::bail!("no SMS-DELIVER: {tpdu:02x?}");
+    };
+    assert_eq!(deliver.data_coding, 0, "the default alphabet, with a table of its own");
+    assert_eq!(tpdu::text::decode(0, &deliver.user_data), text.trim_end());
     Ok(())
 }
 

@@ -35,3 +35,4 @@ pub use network::{GsmError, Network};
 pub use options::{GsmOptions, Role};
 pub use outcome::{is_absence, is_memory_full, refusal_words};
 pub use state::{ConnectionState, GsmState};
+pub use tpdu::Language;

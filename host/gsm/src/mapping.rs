@@ -2,9 +2,9 @@
 
 use crate::options::GsmOptions;
 use bytes::Bytes;
-use model::{Address, Kind, Message, ReceiptState, ReceiptText, Timestamp};
-use tpdu::smpp::{Optional, to_air_with};
-use tpdu::{Deliver, Parameters, Reference, Status, StatusReport, TimeStamp};
+use model::{Address, Kind, Message, ReceiptState, ReceiptText, Text, Timestamp};
+use tpdu::smpp::{Carried, Optional, to_air_with};
+use tpdu::{Deliver, Language, Parameters, Reference, Status, StatusReport, TimeStamp};
 
 /// Under this tag a message from a handset keeps its TP-MR and the address as the handset wrote it, for the status report.
 const SUBMITTED: u16 = 0x15F0;
@@ -36,6 +36,11 @@ pub(crate) fn parts(
         Err(tpdu::Error::NotASeptet { .. }) if text.data_coding == 0 && !text.udhi => to_air(3, false)?,
         air => air?,
     };
+    let national = || {
+        let written = in_national_tables(text, &options.languages)?;
+        to_air_with(written.data_coding, written.udhi, &written.octets, reference, &optional).ok()
+    };
+    let air = national().filter(|shorter| shorter.parts.len() < air.parts.len()).unwrap_or(air);
     let last = air.parts.len();
     let deliver = |(index, user_data)| {
         let deliver = Deliver {
@@ -52,6 +57,18 @@ pub(crate) fn parts(
         Ok(deliver.encode()?.into())
     };
     air.parts.iter().cloned().enumerate().map(deliver).collect()
+}
+
+/// A UCS-2 text in the alphabet that takes the fewest segments, out of the default one and the tables of the languages that the
+/// network's handsets support. `None` where there is no choice: no languages, another coding, or octets that are no UTF-16.
+fn in_national_tables(text: &Text, languages: &[Language]) -> Option<Carried> {
+    if languages.is_empty() || text.data_coding != 8 || text.udhi || text.octets.len() % 2 != 0 {
+        return None;
+    }
+    let units = text.octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let readable: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
+    let written = tpdu::text::encode(&readable, languages);
+    (written.data_coding != text.data_coding).then_some(written)
 }
 
 /// An address as the air has it. What has no type and begins with a plus sign is international.
@@ -125,9 +142,7 @@ pub(crate) fn status(state: ReceiptState) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{
-        DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text, Verdict,
-    };
+    use model::{DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Verdict};
     use std::sync::Arc;
     use tpdu::ToMs;
 
@@ -187,6 +202,31 @@ mod tests {
         let made = delivers(&message(0, b"caf\xE9"), false);
         assert_eq!(made[0].data_coding, 0);
         assert_eq!(made[0].user_data.unpack(tpdu::Alphabet::Gsm7), b"caf\x05");
+    }
+
+    #[test]
+    fn national_tables_are_used_where_they_are_allowed_and_save_segments() {
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+        let turkish = GsmOptions { languages: vec![Language::Turkish], ..GsmOptions::new("home", PeerId(2)) };
+        let sent = |octets: &[u8], options: &GsmOptions| -> Vec<Deliver> {
+            let read = |part: &Bytes| match ToMs::decode(part, false) {
+                Ok(ToMs::Deliver(deliver)) => deliver,
+                other => panic!("{other:?}"),
+            };
+            parts(&message(8, octets), 0, false, options).unwrap().iter().map(read).collect()
+        };
+        let text = "Işıklar sönmüş. ".repeat(8);
+        let plain = sent(&utf16(&text), &GsmOptions::new("home", PeerId(2)));
+        assert_eq!((plain.len(), plain[0].data_coding), (2, 8), "only where the network allows it");
+        let national = sent(&utf16(&text), &turkish);
+        assert_eq!((national.len(), national[0].data_coding), (1, 0));
+        assert_eq!(tpdu::text::decode(0, &national[0].user_data), text);
+        // Nothing is saved: every handset reads UCS-2.
+        assert_eq!(sent(&utf16("Işık"), &turkish)[0].data_coding, 8);
+        // Another script, half a surrogate pair and an odd octet stay as they are.
+        assert_eq!(sent(&utf16(&"测".repeat(80)), &turkish)[0].data_coding, 8);
+        let half = [&[0xD8, 0x3D][..], &utf16(&text)].concat();
+        assert_eq!(sent(&half, &turkish)[0].data_coding, 8);
     }
 
     #[test]

@@ -3,6 +3,7 @@ use model::{Address, PeerId};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tpdu::Language;
 
 /// A GSM core network: one HLR and the MSCs behind it.
 #[derive(Debug, Clone)]
@@ -36,6 +37,9 @@ pub struct GsmOptions {
     pub repetition: Duration,
     /// The zone of times shown to handsets, in quarters of an hour east of Greenwich.
     pub zone: i8,
+    /// Languages whose national tables (3GPP TS 23.038 annex A) the handsets of this network support. A UCS-2 text is sent with them
+    /// where it takes fewer segments so.
+    pub languages: Vec<Language>,
     /// The number plan by which subscribers dial; without one, numbers are taken as they are.
     pub plan: Option<Arc<numbering::Plan>>,
     /// MSCs' connections (role of a proxy): far more than there are MSCs.
@@ -85,6 +89,7 @@ impl GsmOptions {
             mo_validity: Duration::from_secs(3 * 86_400),
             repetition: Duration::from_secs(600),
             zone: 0,
+            languages: Vec::new(),
             plan: None,
             limits: ConnectionLimits::new(256, 64),
             connect_timeout: Duration::from_secs(5),

@@ -580,6 +580,9 @@ queue! {
         /// Of the times that handsets are shown: `-08:00`, say.
         #[schemars(regex(pattern = "^[+-][0-9]{2}:[0-9]{2}$"))]
         pub utc_offset: Option<String>,
+        /// Languages whose national tables (3GPP TS 23.038) the network's handsets support; none unless said otherwise. A UCS-2 text is
+        /// sent with them where it takes fewer segments.
+        pub languages: Option<Vec<Language>>,
         /// How often the HLR is shown that we live.
         pub keep_alive: Option<Time>,
         /// How long a connection to the HLR may take, and an MSC to say who it is.
@@ -595,6 +598,26 @@ queue! {
         #[schemars(range(min = 1, max = 10_000))]
         pub unidentified_connections: Option<u64>,
     }
+}
+
+/// A language with a national table (3GPP TS 23.038 annex A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is a language's English name")]
+pub enum Language {
+    Turkish,
+    Spanish,
+    Portuguese,
+    Bengali,
+    Gujarati,
+    Hindi,
+    Kannada,
+    Malayalam,
+    Oriya,
+    Punjabi,
+    Tamil,
+    Telugu,
+    Urdu,
 }
 
 /// What we are to an HLR.

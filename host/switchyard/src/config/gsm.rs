@@ -4,7 +4,7 @@ use super::{UNNUMBERED, address, existing, small_file};
 use configuration::Section;
 use doors::ConnectionLimits;
 use engine::{PeerSettings, Uncertainty};
-use gsm::{GsmOptions, Role};
+use gsm::{GsmOptions, Language, Role};
 use model::Address;
 use numbering::{Plan, Plans};
 use std::collections::BTreeSet;
@@ -113,6 +113,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     if zone.is_none() {
         section.wrong("utc-offset", "must be like \"+02:00\" or \"-08:00\", in quarters of an hour");
     }
+    let languages = languages(section);
     let can_check = ctrl.is_some() && matches!(role, Role::Proxy { .. });
     let check_sender = section.flag("check-sender", can_check);
     if check_sender && !can_check {
@@ -133,6 +134,7 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         mo_validity: section.duration("mo-validity", defaults.mo_validity),
         repetition: section.duration("repetition", defaults.repetition),
         zone: zone.unwrap_or(0),
+        languages,
         plan,
         limits,
         connect_timeout: section.duration("connect-timeout", defaults.connect_timeout),
@@ -149,6 +151,19 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
     let default_account = section.text("default-account");
     section.finish();
     Network { links, queue, default_account }
+}
+
+fn languages(section: &Section<'_>) -> Vec<Language> {
+    let names = section.texts("languages").unwrap_or_default();
+    let known = |name: &String| {
+        let language = Language::from_name(name);
+        if language.is_none() {
+            let all = Language::ALL.map(Language::name).join(", ");
+            section.unfit("languages", format!("has {name:?}"), format!("any of: {all}"));
+        }
+        language
+    };
+    names.iter().filter_map(known).collect()
 }
 
 fn plan_of(section: &Section<'_>, plans: Option<&Plans>, name: Option<&str>) -> Option<Arc<Plan>> {

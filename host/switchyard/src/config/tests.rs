@@ -104,6 +104,25 @@ on-fault = "nowhere"
 }
 
 #[test]
+fn a_language_without_a_national_table_is_told() {
+    let text = r#"[appliance]
+data = "/nowhere"
+[[gsm]]
+name = "home"
+hlr = "hlr.example.net:4222"
+service-centre = "19990014444"
+languages = ["turkish", "klingon"]
+"#;
+    assert_eq!(
+        problems(text),
+        [
+            "line 7: gsm[0].languages: has \"klingon\", and must be any of: turkish, spanish, portuguese, bengali, gujarati, \
+             hindi, kannada, malayalam, oriya, punjabi, tamil, telugu, urdu"
+        ]
+    );
+}
+
+#[test]
 fn who_may_use_the_command_line_is_checked() {
     let text = r#"[appliance]
 data = "/nowhere"

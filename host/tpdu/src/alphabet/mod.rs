@@ -62,6 +62,32 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.number() == number)
     }
 
+    /// The language of an English name in lower case, such as `turkish`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.name() == name)
+    }
+
+    /// The English name in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turkish => "turkish",
+            Self::Spanish => "spanish",
+            Self::Portuguese => "portuguese",
+            Self::Bengali => "bengali",
+            Self::Gujarati => "gujarati",
+            Self::Hindi => "hindi",
+            Self::Kannada => "kannada",
+            Self::Malayalam => "malayalam",
+            Self::Oriya => "oriya",
+            Self::Punjabi => "punjabi",
+            Self::Tamil => "tamil",
+            Self::Telugu => "telugu",
+            Self::Urdu => "urdu",
+        }
+    }
+
     /// The number in a user data header.
     #[must_use]
     pub fn number(self) -> u8 {
