@@ -62,7 +62,7 @@ pub(crate) fn parts(
 /// A UCS-2 text in the alphabet that takes the fewest segments, out of the default one and the tables of the languages that the
 /// network's handsets support. `None` where there is no choice: no languages, another coding, or octets that are no UTF-16.
 fn in_national_tables(text: &Text, languages: &[Language]) -> Option<Carried> {
-    if languages.is_empty() || text.data_coding != 8 || text.udhi || text.octets.len() % 2 != 0 {
+    if languages.is_empty() || text.data_coding != 8 || text.udhi || !text.octets.len().is_multiple_of(2) {
         return None;
     }
     let units = text.octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
