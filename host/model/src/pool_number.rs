@@ -2,27 +2,27 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of a pool: 1 to 16 characters of `0`–`9`, `+`, `*` and `#`, as it was written.
+/// A pool number: 1 to 16 characters of `0`–`9`, `+`, `*` and `#`, as written.
 ///
-/// Held in eight octets, four bits a character from the left, so that numbers are ordered as their texts are and a
-/// common prefix is a matter of leading zeros. No character has the value 0: it ends a number.
+/// Stored in eight octets, four bits per character from the left: numbers are ordered as their texts, and common
+/// prefixes are found by leading zeros. The value 0 ends a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolNumber(u64);
 
-/// The characters by value, beginning at 1, in the order of their octets.
+/// The characters by value, from 1, in the order of their octets.
 const CHARACTERS: &[u8] = b"#*+0123456789";
 
 impl PoolNumber {
-    /// The most characters that a number can have.
-    pub const LONGEST: usize = 16;
+    /// The maximum number of characters.
+    pub const MAX_LEN: usize = 16;
 
-    /// The eight octets, for a record's key: they are ordered as the numbers are.
+    /// The eight octets, for a record's key; they are ordered as the numbers.
     #[must_use]
     pub fn octets(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }
 
-    /// Reads what [`PoolNumber::octets`] wrote; `None` for what it never writes.
+    /// Parses what [`PoolNumber::octets`] returned; `None` for other octets.
     #[must_use]
     pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
         let value = u64::from_be_bytes(octets);
@@ -37,9 +37,9 @@ impl PoolNumber {
         (value != 0).then_some(Self(value))
     }
 
-    /// The number as it was written, in a buffer of the caller's: for those who write hundreds of thousands a second.
+    /// The number as written, in a buffer of the caller; avoids an allocation.
     #[must_use]
-    pub fn as_text(self, buffer: &mut [u8; Self::LONGEST]) -> &[u8] {
+    pub fn as_text(self, buffer: &mut [u8; Self::MAX_LEN]) -> &[u8] {
         let mut length = 0;
         for (octet, shift) in buffer.iter_mut().zip((0..16).rev()) {
             let place = ((self.0 >> (shift * 4)) & 15) as usize;
@@ -50,32 +50,32 @@ impl PoolNumber {
         buffer.get(..length).unwrap_or_default()
     }
 
-    /// How many characters the two have in common from the left.
+    /// The length of the common prefix.
     #[must_use]
     pub fn common_prefix(self, other: Self) -> u32 {
         let length = (64 - self.0.trailing_zeros()).div_ceil(4);
         ((self.0 ^ other.0).leading_zeros() / 4).min(length)
     }
 
-    /// Whether it begins with another.
+    /// Whether it begins with another number.
     #[must_use]
     pub fn begins_with(self, other: Self) -> bool {
         let length = (64 - other.0.trailing_zeros()).div_ceil(4);
         self.common_prefix(other) == length
     }
 
-    /// The number whose first 16 characters a longer one begins with: for what is compared only, a callee for instance.
-    /// Other characters are left out.
+    /// The first 16 valid characters of a text, for comparisons only (a callee, for instance). Other characters are
+    /// skipped.
     #[must_use]
     pub fn beginning_of(text: &str) -> Option<Self> {
-        let known = text.bytes().filter(|octet| CHARACTERS.contains(octet)).take(Self::LONGEST);
+        let known = text.bytes().filter(|octet| CHARACTERS.contains(octet)).take(Self::MAX_LEN);
         let known: Vec<u8> = known.collect();
         pack(&known)
     }
 }
 
 fn pack(octets: &[u8]) -> Option<PoolNumber> {
-    if octets.is_empty() || octets.len() > PoolNumber::LONGEST {
+    if octets.is_empty() || octets.len() > PoolNumber::MAX_LEN {
         return None;
     }
     let mut value = 0;
@@ -89,14 +89,12 @@ fn pack(octets: &[u8]) -> Option<PoolNumber> {
         };
         value = (value << 4) | u64::from(place);
     }
-    Some(PoolNumber(value << (4 * (PoolNumber::LONGEST - octets.len()))))
+    Some(PoolNumber(value << (4 * (PoolNumber::MAX_LEN - octets.len()))))
 }
 
-/// What cannot be a number of a pool.
+/// The text is no pool number.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "{0:?} cannot be a number of a pool: expected 1 to 16 characters of 0-9, +, * and #, such as 8613800138000"
-)]
+#[error("{0:?} is not a pool number: expected 1 to 16 characters of 0-9, +, * and #, such as 8613800138000")]
 pub struct ParsePoolNumberError(pub String);
 
 impl FromStr for PoolNumber {
@@ -109,14 +107,14 @@ impl FromStr for PoolNumber {
 
 impl fmt::Display for PoolNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut buffer = [0; Self::LONGEST];
+        let mut buffer = [0; Self::MAX_LEN];
         let text = self.as_text(&mut buffer).iter();
         text.copied().map(char::from).try_for_each(|character| fmt::Write::write_char(f, character))
     }
 }
 
 impl fmt::Debug for PoolNumber {
-    /// All but the first four and last two characters hidden: the only form that may be logged.
+    /// Hides all but the first four and last two characters: the only form that may be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.to_string();
         let masked = text.chars().enumerate();
@@ -125,19 +123,19 @@ impl fmt::Debug for PoolNumber {
     }
 }
 
-/// The state of a number that is in its pool. One that is not has none.
+/// The state of a number in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum NumberState {
-    /// Nobody has it, and it can be used.
+    /// Not leased, and usable.
     #[serde(rename = "idle+up")]
     IdleUp,
-    /// Nobody has it, and it cannot be used.
+    /// Not leased, and not usable.
     #[serde(rename = "idle+down")]
     IdleDown,
-    /// Somebody has it.
+    /// Leased.
     #[serde(rename = "busy+up")]
     BusyUp,
-    /// Somebody has it, and it cannot be used after that.
+    /// Leased, and not usable afterwards.
     #[serde(rename = "busy+down")]
     BusyDown,
 }
@@ -172,21 +170,21 @@ impl FromStr for NumberState {
     }
 }
 
-/// What happens to a number.
+/// An event of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberEvent {
-    /// It comes into the pool.
+    /// It is added to the pool.
     Add,
-    /// It leaves the pool.
+    /// It is removed from the pool.
     Del,
-    /// It can be used from now on.
+    /// It becomes usable.
     Reg,
-    /// It cannot be used from now on.
+    /// It becomes unusable.
     Unreg,
-    /// Somebody takes it.
+    /// It is leased.
     Call,
-    /// Whoever has it gives it back.
+    /// Its lease is released.
     Hangup,
 }
 
@@ -197,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_read_what_they_write(text in "[0-9+*#]{1,16}", other in "[0-9+*#]{1,16}") {
+        fn numbers_round_trip(text in "[0-9+*#]{1,16}", other in "[0-9+*#]{1,16}") {
             let number: PoolNumber = text.parse().unwrap();
             let second: PoolNumber = other.parse().unwrap();
             prop_assert_eq!(number.to_string(), text.clone());
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn invalid_numbers_are_refused() {
         for text in ["", "12345678901234567", "12 34", "abc", "１２"] {
             assert!(text.parse::<PoolNumber>().is_err(), "{text}");
         }

@@ -2,48 +2,48 @@ use crate::{Address, PoolName, PoolNumber};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A router's wish: the message is to have a number of a pool for its sender, from its acceptance, or its being routed
-/// again, until it ends. It counts with a forward verdict only.
+/// A router's request for a pool number as the sender. The number is leased when the message is accepted or routed
+/// again, until it ends. It applies to a forward verdict only.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct SenderWish {
+pub struct SenderRequest {
     /// The pool.
     pub pool: PoolName,
-    /// Who is to stand in the pool as the one who has the number. May be empty.
+    /// The holder in the pool. May be empty.
     pub holder: Box<str>,
-    /// The user that [`crate::Strategy::Sticky`] looks at; where it is empty, the holder is.
+    /// The user for [`crate::Strategy::Sticky`]; if empty, the holder counts.
     pub user: Box<str>,
-    /// What for. May be empty.
+    /// The reason. May be empty.
     pub reason: Box<str>,
-    /// After this long the pool takes the number back, whether the message has ended or not.
+    /// The lease time; afterwards the pool releases the number, even if the message is live.
     pub lease: Option<Duration>,
-    /// What is to become of the message where no number is to be had.
-    pub otherwise: NoSender,
-    /// The number that the message has got, as it is shown on legs that name no source of their own.
-    pub given: Option<Address>,
+    /// What happens if no number is available.
+    pub otherwise: SenderFallback,
+    /// The leased number, for legs without a source of their own.
+    pub leased: Option<Address>,
 }
 
-/// What is to become of a message for which its pool has no number.
+/// What happens to a message for which its pool has no number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum NoSender {
+pub enum SenderFallback {
     /// It is refused; the submitter may try again.
     #[default]
     Reject = 0,
-    /// It goes out under the sender that it came with.
+    /// It is sent with the submitter's source.
     KeepSender = 1,
-    /// It waits for its turn, and is routed again then.
+    /// It is held, and routed again when a number is free.
     Hold = 2,
 }
 
-impl NoSender {
+impl SenderFallback {
     /// From the octet on disk.
     #[must_use]
     pub fn from_octet(octet: u8) -> Option<Self> {
         [Self::Reject, Self::KeepSender, Self::Hold].into_iter().find(|known| *known as u8 == octet)
     }
 
-    /// The word used in WIT, JSON and reports.
+    /// The name used in WIT, JSON and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl NoSender {
 }
 
 impl PoolNumber {
-    /// The number as an address: digits after a plus sign are an international number (TON 1, NPI 1), digits alone one of
-    /// unknown type (TON 0, NPI 1), as in texts that come by HTTP; anything else stays as it is written (TON 0, NPI 0).
+    /// The number as an address: digits after a plus sign are an international number (TON 1, NPI 1), digits alone
+    /// have an unknown type (TON 0, NPI 1), as texts submitted by HTTP do; anything else is unchanged (TON 0, NPI 0).
     #[must_use]
     pub fn address(self) -> Address {
         let text = self.to_string();
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_it_reads_what_it_writes() {
+    fn fallbacks_round_trip() {
         for octet in 0..=u8::MAX {
-            assert!(NoSender::from_octet(octet).is_none_or(|known| known as u8 == octet));
+            assert!(SenderFallback::from_octet(octet).is_none_or(|known| known as u8 == octet));
         }
-        assert_eq!(NoSender::from_octet(2), Some(NoSender::Hold));
+        assert_eq!(SenderFallback::from_octet(2), Some(SenderFallback::Hold));
     }
 }

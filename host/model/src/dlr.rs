@@ -1,34 +1,34 @@
 use crate::{PeerMessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The state a receipt tells of (SMPP message_state, 3.4 §5.2.28; 0 and 9 are 5.0).
+/// The message state in a DLR (SMPP message_state, 3.4 §5.2.28; 0 and 9 are 5.0).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
-pub enum ReceiptState {
+pub enum DlrState {
     /// Waiting for its scheduled time.
     Scheduled = 0,
-    /// On its way.
+    /// In delivery.
     Enroute = 1,
     /// Delivered.
     Delivered = 2,
-    /// Its validity ended first.
+    /// Its validity has expired.
     Expired = 3,
     /// Deleted by its submitter or an admin.
     Deleted = 4,
     /// Cannot be delivered.
     Undeliverable = 5,
-    /// Taken over on behalf of the subscriber.
+    /// Accepted on behalf of the subscriber.
     Accepted = 6,
-    /// Nobody knows.
+    /// Unknown.
     Unknown = 7,
     /// Rejected.
     Rejected = 8,
-    /// Skipped on purpose.
+    /// Skipped.
     Skipped = 9,
 }
 
-impl ReceiptState {
+impl DlrState {
     /// From the wire octet of message_state.
     #[must_use]
     pub fn from_octet(octet: u8) -> Option<Self> {
@@ -47,31 +47,31 @@ impl ReceiptState {
         })
     }
 
-    /// Whether nothing more is to be expected after it.
+    /// Whether it is a final state.
     #[must_use]
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Enroute)
     }
 }
 
-/// A receipt that a peer sent for a message of ours.
+/// A DLR that a peer sent for a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Receipt {
-    /// The peer's id, in the form of the link's setting; empty where the receipt named none.
+pub struct Dlr {
+    /// The peer's message id, in the form of the link's setting; empty if the DLR has none.
     pub id: PeerMessageId,
-    /// What became of the message; [`ReceiptState::Unknown`] where the receipt did not say.
-    pub state: ReceiptState,
-    /// Not the last word.
+    /// The state; [`DlrState::Unknown`] if the DLR has none.
+    pub state: DlrState,
+    /// It is an intermediate notification.
     pub intermediate: bool,
-    /// The operator's error code, 0 where there is none.
+    /// The operator's error code; 0 if there is none.
     pub error: u16,
-    /// SMPP network_error_code, where given.
+    /// SMPP network_error_code, if given.
     pub network_error: Option<[u8; 3]>,
-    /// The operator's done date, where given and readable.
+    /// The operator's done date, if given and readable.
     pub done_at: Option<Timestamp>,
-    /// The receipt's source (the handset) and destination (the sender of the message), values only: with them a
-    /// receipt finds a message whose answer, and so whose id, was lost.
+    /// The DLR's source (the handset), the value only. With `to` it matches a message whose submit response, and so
+    /// whose id, was lost.
     pub from: crate::AddressBytes,
-    /// See `from`.
+    /// The DLR's destination (the sender of the message), the value only.
     pub to: crate::AddressBytes,
 }

@@ -3,43 +3,43 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An order's number: from 1, growing, never given out twice.
+/// The id of a queue action: from 1, ascending, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct OrderId(pub u32);
+pub struct QueueActionId(pub u32);
 
-impl fmt::Display for OrderId {
+impl fmt::Display for QueueActionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// What an admin wants done with messages that wait.
+/// The kind of a queue action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
-pub enum OrderKind {
-    /// They are not handed over until the order is withdrawn.
+pub enum QueueActionKind {
+    /// Holds messages until the action is withdrawn.
     Suspend = 1,
-    /// Nothing new is taken for the peer; what waits goes out.
+    /// Accepts nothing new for the peer; waiting messages are sent.
     Drain = 2,
-    /// They go to another peer.
-    Rebind = 3,
-    /// They end as cancelled once the time to undo it is over: what submitters have sent, up to the moment of the order.
+    /// Moves messages to another peer.
+    Reroute = 3,
+    /// Cancels messages once the undo window is over: submitters' messages, accepted before the action.
     Cancel = 4,
-    /// The same, and receipts of ours on their way to submitters go too.
+    /// As a cancel, and removes DLRs for submitters too.
     Purge = 5,
 }
 
-impl OrderKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Suspend, Self::Drain, Self::Rebind, Self::Cancel, Self::Purge];
+impl QueueActionKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Suspend, Self::Drain, Self::Reroute, Self::Cancel, Self::Purge];
 
-    /// The word used in JSON, on the command line and in logs.
+    /// The name used in JSON, on the command line and in logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Suspend => "suspend",
             Self::Drain => "drain",
-            Self::Rebind => "rebind",
+            Self::Reroute => "reroute",
             Self::Cancel => "cancel",
             Self::Purge => "purge",
         }
@@ -57,80 +57,80 @@ impl OrderKind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
     }
 
-    /// Whether it ends messages, and so has a time within which it can be undone.
+    /// Whether it cancels messages, and so has an undo window.
     #[must_use]
-    pub fn ends(self) -> bool {
+    pub fn cancels(self) -> bool {
         matches!(self, Self::Cancel | Self::Purge)
     }
 }
 
-/// Which messages an order is about: all conditions hold, and at least one is given.
+/// The scope of a queue action. All conditions must hold; at least one is set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Scope {
-    /// Those that wait for this peer.
+pub struct QueueActionScope {
+    /// Messages that wait for this peer.
     pub peer: Option<PeerId>,
-    /// Those that this account has submitted.
+    /// Messages that this account submitted.
     pub account: Option<PeerId>,
-    /// Those whose destination, as submitted, begins so; plus signs in front make no difference.
+    /// Messages whose destination, as submitted, has this prefix; leading plus signs make no difference.
     pub prefix: Option<AddressBytes>,
-    /// Those accepted so long ago: when they are looked at for orders that stand, when the order was given for those that
-    /// end messages. Whole seconds.
+    /// Messages accepted at least this long ago: at matching for standing actions, at the creation for cancelling
+    /// ones. Whole seconds.
     pub older_than: Option<Duration>,
 }
 
-impl Scope {
-    /// Whether nothing but a peer is named.
+impl QueueActionScope {
+    /// Whether only a peer is set.
     #[must_use]
     pub fn is_whole_peer(&self) -> bool {
         self.peer.is_some() && self.account.is_none() && self.prefix.is_none() && self.older_than.is_none()
     }
 
-    /// Whether no condition is given at all.
+    /// Whether no condition is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a destination begins as it must.
+    /// Whether the destination of a message has the prefix.
     #[must_use]
-    pub fn fits_destination(&self, message: &Message) -> bool {
+    pub fn matches_destination(&self, message: &Message) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| bare(&message.destination.value).starts_with(bare(prefix)))
     }
 }
 
-/// A number without plus signs in front.
+/// A number without leading plus signs.
 fn bare(number: &[u8]) -> &[u8] {
     let plus = number.iter().take_while(|octet| **octet == b'+').count();
     number.get(plus..).unwrap_or_default()
 }
 
-/// Where an order stands.
+/// The state of a queue action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
-pub enum OrderState {
-    /// It holds until it is withdrawn.
+pub enum QueueActionState {
+    /// It applies until it is withdrawn.
     Standing = 1,
-    /// Its messages are held; until a set time it can be undone.
+    /// Its messages are held; it can be undone until a set time.
     UndoWindow = 2,
-    /// Its messages are being ended, some in each batch.
+    /// Its messages are being cancelled, some in each batch.
     UnderWay = 3,
-    /// It is done with.
+    /// Finished.
     Done = 4,
-    /// It was withdrawn, or undone in time.
+    /// Withdrawn, or undone in time.
     Undone = 5,
 }
 
-impl OrderState {
-    /// All of them.
+impl QueueActionState {
+    /// All states.
     pub const ALL: [Self; 5] = [Self::Standing, Self::UndoWindow, Self::UnderWay, Self::Done, Self::Undone];
 
-    /// The word used in JSON.
+    /// The name used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Standing => "standing",
+            Self::Standing => "active",
             Self::UndoWindow => "undo-window",
-            Self::UnderWay => "under-way",
+            Self::UnderWay => "running",
             Self::Done => "done",
             Self::Undone => "undone",
         }
@@ -142,69 +142,69 @@ impl OrderState {
         Self::ALL.into_iter().find(|state| *state as u8 == octet)
     }
 
-    /// Whether the order still has a say.
+    /// Whether the action still applies.
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Standing | Self::UndoWindow | Self::UnderWay)
     }
 }
 
-/// An admin's standing will about messages that wait.
+/// A queue action: what an admin does with waiting messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Order {
-    /// Its number.
-    pub id: OrderId,
-    /// What is to be done.
-    pub kind: OrderKind,
-    /// With which messages.
-    pub scope: Scope,
-    /// Where they go, for [`OrderKind::Rebind`].
+pub struct QueueAction {
+    /// Its id.
+    pub id: QueueActionId,
+    /// Its kind.
+    pub kind: QueueActionKind,
+    /// Its messages.
+    pub scope: QueueActionScope,
+    /// The target, for [`QueueActionKind::Reroute`].
     pub to: Option<PeerId>,
-    /// Who gave it.
+    /// The admin.
     pub by: Arc<str>,
-    /// Why; may be empty.
-    pub why: Arc<str>,
-    /// When.
+    /// The reason; may be empty.
+    pub reason: Arc<str>,
+    /// The time of creation.
     pub at: Timestamp,
-    /// An order that ends messages is about those with smaller ids.
-    pub upto: MessageId,
-    /// Until when it can be undone, where it can.
+    /// A cancelling action applies to messages with smaller ids.
+    pub before_id: MessageId,
+    /// The end of the undo window, if it has one.
     pub undo_until: Option<Timestamp>,
-    /// Where it stands.
-    pub state: OrderState,
-    /// Messages that it has moved or ended. What a suspension holds back is counted by the engine and not written down.
-    pub touched: u64,
+    /// Its state.
+    pub state: QueueActionState,
+    /// The number of messages moved or cancelled. The engine counts the held ones; they are not stored.
+    pub affected: u64,
 }
 
-/// What was done to one message by hand, or by an order.
+/// What an admin, or a queue action, did to one message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
-pub enum Deed {
-    /// Held back until now.
+pub enum AdminActionKind {
+    /// Released from a hold.
     Resumed = 1,
-    /// Sent another way.
-    Rebound = 2,
-    /// Taken back.
+    /// Moved to another peer.
+    Rerouted = 2,
+    /// Cancelled.
     Cancelled = 3,
-    /// To be sent again, to settle a doubt.
+    /// Uncertain, and sent again.
     SentAgain = 4,
-    /// A doubt was given up.
+    /// Uncertain, and given up.
     GivenUp = 5,
-    /// To be tried now, and not at its time.
+    /// Retried at once.
     Retried = 6,
 }
 
-impl Deed {
+impl AdminActionKind {
     /// All of them.
     pub const ALL: [Self; 6] =
-        [Self::Resumed, Self::Rebound, Self::Cancelled, Self::SentAgain, Self::GivenUp, Self::Retried];
+        [Self::Resumed, Self::Rerouted, Self::Cancelled, Self::SentAgain, Self::GivenUp, Self::Retried];
 
-    /// The word used in the archive's traces.
+    /// The name used in the archive's traces.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Resumed => "resumed",
-            Self::Rebound => "rebound",
+            Self::Rerouted => "rebound",
             Self::Cancelled => "cancelled",
             Self::SentAgain => "sent_again",
             Self::GivenUp => "given_up",
@@ -215,6 +215,6 @@ impl Deed {
     /// From the octet on disk.
     #[must_use]
     pub fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|deed| *deed as u8 == octet)
+        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
     }
 }
