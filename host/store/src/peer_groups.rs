@@ -1,25 +1,25 @@
-//! Peer groups: numbers of their names, and in which group each peer is.
+//! Peer groups: the ids of their names, and the group of each peer.
 
 use crate::{Store, StoreError};
 use model::PeerId;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use std::collections::HashMap;
 
-/// Name → number of a peer group. Never changed once written.
+/// Name → id of a peer group. Never changed once written.
 pub(crate) const GROUPS: TableDefinition<'_, &str, u32> = TableDefinition::new("groups");
-/// Peer number → number of the named group in which the peer was last configured.
+/// Peer id → id of the named group in which the peer was last configured.
 pub(crate) const GROUP_OF: TableDefinition<'_, u32, u32> = TableDefinition::new("group_of");
 
-/// Numbers of named groups begin here; below are those of peers, each a group of its own.
+/// The first id of named groups; lower ones are those of peers, each a group of its own.
 const FIRST_GROUP: u32 = 1 << 31;
 
 impl Store {
-    /// Numbers the groups of configured peers, and remembers which peer is in which group; both durable on return. A
-    /// name keeps its number for ever, whichever peers are in the group and in whatever order. A peer that is not
-    /// among `peers` stays in its last group, so that DLRs for its messages are still found.
+    /// Assigns ids to the groups of configured peers, and stores the group of each peer; durable on return. A name
+    /// keeps its id for ever. A peer that is not in `peers` stays in its last group, so that DLRs for its messages
+    /// are still matched.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk fails.
     pub fn groups(&self, peers: &[(PeerId, Option<&str>)]) -> Result<HashMap<String, u32>, StoreError> {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut before: HashMap<u32, u32> = HashMap::new();

@@ -1,4 +1,4 @@
-//! A store that comes out of a backup: what may have been sent since is in doubt, what cannot have been is not.
+//! A restored store: messages that may have been sent since the backup are uncertain, others are not.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,13 +8,13 @@
 
 mod support;
 
-use engine::{Batch, Handed, Progress, Waiting};
-use model::{Kind, Leg, Message, MessageId, PeerId, ReceiptText, StepKind, Timestamp, Verdict};
+use engine::{Batch, MessageProgress, SubmitAttempt, WaitState};
+use model::{DlrContent, Leg, Message, MessageId, MessageKind, PeerId, StepKind, Timestamp, Verdict};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Found, Restored, Store, StoreOptions};
+use store::{RestoredCounts, Store, StoreOptions, StoredMessage};
 
 const BACKED_UP: Timestamp = Timestamp(1_000_000);
 const NOW: Timestamp = Timestamp(1_060_000);
@@ -24,31 +24,31 @@ fn open(path: &Path) -> Store {
     Store::open(path, StoreOptions { cache: 1 << 20, ..StoreOptions::default() }).unwrap()
 }
 
-/// A message that waits, in a shape that is changed by `change`.
+/// A waiting message, changed by `change`.
 fn message(id: u64, change: impl FnOnce(&mut Message)) -> Arc<Message> {
     let mut runner = TestRunner::deterministic();
     let mut message = support::message().new_tree(&mut runner).unwrap().current();
-    (message.id, message.kind, message.scheduled) = (MessageId(id), Kind::Text, None);
+    (message.id, message.kind, message.scheduled) = (MessageId(id), MessageKind::Text, None);
     message.expires_at = EXPIRY;
     message.routed.verdict = Verdict::Forward(vec![Leg::to(PeerId(3)), Leg::to(PeerId(4))]);
     change(&mut message);
     Arc::new(message)
 }
 
-fn receipt() -> Kind {
-    let texts = support::message().prop_filter_map("a receipt", |message| match message.kind {
-        Kind::Receipt(text) => Some(text),
-        Kind::Text => None,
+fn dlr() -> MessageKind {
+    let texts = support::message().prop_filter_map("a DLR", |message| match message.kind {
+        MessageKind::Dlr(text) => Some(text),
+        MessageKind::Text => None,
     });
-    let text: Box<ReceiptText> = texts.new_tree(&mut TestRunner::deterministic()).unwrap().current();
-    Kind::Receipt(text)
+    let text: Box<DlrContent> = texts.new_tree(&mut TestRunner::deterministic()).unwrap().current();
+    MessageKind::Dlr(text)
 }
 
-fn progress(waiting: Waiting, attempts: u16) -> Progress {
-    Progress { waiting, attempts, leg: 0, parts: Vec::new(), steps: Vec::new() }
+fn progress(waiting: WaitState, attempts: u16) -> MessageProgress {
+    MessageProgress { waiting, attempts, leg: 0, segments: Vec::new(), steps: Vec::new() }
 }
 
-/// One message in every state in which it may be found.
+/// One message in every wait state.
 fn fill(store: &Store) {
     let later = Timestamp(NOW.0 + 1);
     let held = |message: &mut Message| message.routed.verdict = Verdict::Hold(later);
@@ -63,47 +63,47 @@ fn fill(store: &Store) {
             message(7, |_| {}),
             message(8, |_| {}),
             message(9, |_| {}),
-            message(10, |message| message.kind = receipt()),
+            message(10, |message| message.kind = dlr()),
         ],
         progress: vec![
-            (MessageId(2), progress(Waiting::Deferred { until: later }, 1)),
-            (MessageId(7), progress(Waiting::Receipt { peer: PeerId(3), since: BACKED_UP }, 1)),
-            (MessageId(8), progress(Waiting::Uncertain { since: BACKED_UP }, 1)),
-            (MessageId(9), progress(Waiting::Held { until: later }, 0)),
+            (MessageId(2), progress(WaitState::Deferred { until: later }, 1)),
+            (MessageId(7), progress(WaitState::Dlr { peer: PeerId(3), since: BACKED_UP }, 1)),
+            (MessageId(8), progress(WaitState::Uncertain { since: BACKED_UP }, 1)),
+            (MessageId(9), progress(WaitState::Held { until: later }, 0)),
         ],
-        handed: vec![Handed { id: MessageId(3), attempt: 1, leg: 1, at: Timestamp(999_000) }],
-        handed_seq: 77,
+        submit_attempts: vec![SubmitAttempt { id: MessageId(3), attempt: 1, leg: 1, at: Timestamp(999_000) }],
+        submit_row: 77,
         next_id: MessageId(11),
         ..Batch::default()
     };
     store.commit(&batch).unwrap();
 }
 
-fn waits(store: &Store, id: u64) -> Option<Waiting> {
+fn waits(store: &Store, id: u64) -> Option<WaitState> {
     match store.find(MessageId(id)).unwrap().unwrap() {
-        Found::Waiting(_, progress) => progress.map(|progress| progress.waiting),
-        Found::Finished(..) => panic!("message {id} has ended"),
+        StoredMessage::Waiting(_, progress) => progress.map(|progress| progress.waiting),
+        StoredMessage::Finished(..) => panic!("message {id} has ended"),
     }
 }
 
 #[test]
-fn what_may_have_been_sent_since_is_in_doubt_and_the_rest_is_as_it_was() {
+fn restore_marks_possibly_sent_messages_uncertain() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("switchyard.redb"));
     fill(&store);
     let found = store.prepare_restored(BACKED_UP, NOW, false).unwrap();
-    assert_eq!(found, Restored { waiting: 10, uncertain: 4, receipts: 1 });
+    assert_eq!(found, RestoredCounts { waiting: 10, uncertain: 4, dlrs: 1 });
     for id in [1, 2, 3, 5] {
-        assert_eq!(waits(&store, id), Some(Waiting::Uncertain { since: EXPIRY }), "message {id}");
+        assert_eq!(waits(&store, id), Some(WaitState::Uncertain { since: EXPIRY }), "message {id}");
     }
     assert_eq!(waits(&store, 4), None);
     assert_eq!(waits(&store, 6), None);
-    assert!(matches!(waits(&store, 7), Some(Waiting::Receipt { .. })));
-    assert_eq!(waits(&store, 8), Some(Waiting::Uncertain { since: BACKED_UP }));
-    assert!(matches!(waits(&store, 9), Some(Waiting::Held { .. })));
+    assert!(matches!(waits(&store, 7), Some(WaitState::Dlr { .. })));
+    assert_eq!(waits(&store, 8), Some(WaitState::Uncertain { since: BACKED_UP }));
+    assert!(matches!(waits(&store, 9), Some(WaitState::Held { .. })));
     assert_eq!(waits(&store, 10), None);
-    // The hand-over on record is the one that is in doubt: a repetition names it.
-    let Some(Found::Waiting(_, Some(third))) = store.find(MessageId(3)).unwrap() else {
+    // The recorded attempt is the uncertain one: a repetition keeps its ticket.
+    let Some(StoredMessage::Waiting(_, Some(third))) = store.find(MessageId(3)).unwrap() else {
         panic!("no progress")
     };
     assert_eq!((third.attempts, third.leg), (1, 1));
@@ -113,7 +113,7 @@ fn what_may_have_been_sent_since_is_in_doubt_and_the_rest_is_as_it_was() {
 }
 
 #[test]
-fn ids_and_rows_of_the_time_between_are_not_given_out_again() {
+fn restore_skips_ids_and_rows_used_since_the_backup() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("switchyard.redb"));
     fill(&store);
@@ -121,18 +121,18 @@ fn ids_and_rows_of_the_time_between_are_not_given_out_again() {
     let recovery = store.recover(|_| {}).unwrap();
     // A million, and two hundred thousand for each of sixty seconds.
     assert_eq!(recovery.next_id, MessageId(MessageId::FIRST.0 + 13_000_000));
-    assert_eq!(recovery.next_handed_seq, 78 + 13_000_000);
+    assert_eq!(recovery.next_submit_row, 78 + 13_000_000);
 }
 
 #[test]
-fn who_wants_it_sent_again_has_it_as_it_was() {
+fn restore_with_send_again_changes_no_message() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("switchyard.redb"));
     fill(&store);
     let found = store.prepare_restored(BACKED_UP, NOW, true).unwrap();
-    assert_eq!(found, Restored { waiting: 10, uncertain: 0, receipts: 1 });
+    assert_eq!(found, RestoredCounts { waiting: 10, uncertain: 0, dlrs: 1 });
     assert_eq!(waits(&store, 1), None);
-    assert!(matches!(waits(&store, 2), Some(Waiting::Deferred { .. })));
+    assert!(matches!(waits(&store, 2), Some(WaitState::Deferred { .. })));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_snapshot_has_all_tables_and_opens_as_a_store() {
     let store = open(&path);
     fill(&store);
     store.directory(&["demo".to_owned()]).unwrap();
-    // So that its group does not have the number that it would get in an empty store.
+    // So that its group does not get the id that it would have in an empty store.
     store.groups(&[(PeerId(0), Some("first"))]).unwrap();
     let groups = store.groups(&[(PeerId(0), Some("carrier"))]).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -152,7 +152,7 @@ fn a_snapshot_has_all_tables_and_opens_as_a_store() {
     let copy = open(&copy);
     assert_eq!(copy.counts().unwrap(), (10, 0));
     for id in 1..=10 {
-        let (Some(Found::Waiting(one, its)), Some(Found::Waiting(other, others))) =
+        let (Some(StoredMessage::Waiting(one, its)), Some(StoredMessage::Waiting(other, others))) =
             (store.find(MessageId(id)).unwrap(), copy.find(MessageId(id)).unwrap())
         else {
             panic!("message {id} does not wait in both");

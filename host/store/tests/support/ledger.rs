@@ -1,6 +1,6 @@
-//! What the store should hold of money.
+//! The expected ledger.
 
-use engine::{Batch, OperationRecord, Remembered};
+use engine::{Batch, OperationRecord, RecoveredRecord};
 use model::{Balance, LedgerChange, LedgerOperation, MessageId, Settlement, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::Store;
 
-/// One name is the beginning of another: their operations must not be mixed up.
+/// One name is a prefix of another: their operations must not be mixed up.
 const ACCOUNTS: [&str; 4] = ["a", "aa", "b", "ü"];
 
-/// What a batch has of money, its numbers not settled.
+/// The ledger part of a batch, without serial numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Money {
+pub(crate) struct LedgerChanges {
     balances: Vec<(&'static str, Balance)>,
     operations: Vec<(LedgerOperation, Balance)>,
     settlements: Vec<Settlement>,
@@ -65,14 +65,14 @@ fn settlement() -> impl Strategy<Value = Settlement> {
     })
 }
 
-pub(crate) fn money() -> impl Strategy<Value = Money> {
+pub(crate) fn ledger_changes() -> impl Strategy<Value = LedgerChanges> {
     (
         vec((account(), balance()), 0..3),
         vec((operation(), balance()), 0..3),
         vec(settlement(), 0..4),
         option::of(0_u64..4),
     )
-        .prop_map(|(balances, operations, settlements, settled)| Money {
+        .prop_map(|(balances, operations, settlements, settled)| LedgerChanges {
             balances,
             operations,
             settlements,
@@ -82,20 +82,20 @@ pub(crate) fn money() -> impl Strategy<Value = Money> {
 
 /// The tables.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct MoneyReference {
+pub(crate) struct LedgerReference {
     balances: BTreeMap<Arc<str>, Balance>,
     operations: BTreeMap<u64, OperationRecord>,
     settlements: BTreeMap<u64, Settlement>,
     settled: Option<u64>,
 }
 
-impl MoneyReference {
-    /// Numbers a draft, and puts it into a batch.
-    pub(crate) fn put(&self, money: Money, batch: &mut Batch) {
-        batch.balances = money.balances.into_iter().map(|(name, balance)| (name.into(), balance)).collect();
+impl LedgerReference {
+    /// Numbers a draft, and adds it to a batch.
+    pub(crate) fn put(&self, changes: LedgerChanges, batch: &mut Batch) {
+        batch.balances = changes.balances.into_iter().map(|(name, balance)| (name.into(), balance)).collect();
         let first = self.operations.keys().next_back().map_or(1, |last| last + 1);
         batch.operations = (first..)
-            .zip(money.operations)
+            .zip(changes.operations)
             .map(|(serial, (operation, balance))| OperationRecord {
                 serial,
                 operation,
@@ -105,9 +105,9 @@ impl MoneyReference {
             .collect();
         let last = self.settlements.keys().next_back().copied().or(self.settled).unwrap_or(0);
         batch.settlements =
-            (last + 1..).zip(money.settlements).map(|(serial, one)| Settlement { serial, ..one }).collect();
+            (last + 1..).zip(changes.settlements).map(|(serial, one)| Settlement { serial, ..one }).collect();
         batch.settled =
-            money.settled.map(|more| self.settled.unwrap_or(0) + more).filter(|upto| *upto <= last);
+            changes.settled.map(|more| self.settled.unwrap_or(0) + more).filter(|upto| *upto <= last);
     }
 
     pub(crate) fn apply(&mut self, batch: &Batch) {
@@ -120,24 +120,24 @@ impl MoneyReference {
         }
     }
 
-    /// Takes what a store hands over.
-    pub(crate) fn found(&mut self, found: Remembered) {
+    /// Adds a recovered record.
+    pub(crate) fn found(&mut self, found: RecoveredRecord) {
         match found {
-            Remembered::Balance(name, balance) => {
+            RecoveredRecord::Balance(name, balance) => {
                 self.balances.insert(name, balance);
             }
-            Remembered::Operation(record) => {
+            RecoveredRecord::Operation(record) => {
                 self.operations.insert(record.serial, record);
             }
-            Remembered::Settled(upto) => self.settled = Some(upto),
-            Remembered::Settlement(settlement) => {
+            RecoveredRecord::BillerNotified(upto) => self.settled = Some(upto),
+            RecoveredRecord::Settlement(settlement) => {
                 self.settlements.insert(settlement.serial, settlement);
             }
             _ => {}
         }
     }
 
-    /// Whether the audit of each account is its operations, newest first, in pages of any size.
+    /// Compares the audit of each account with its operations, newest first, in pages of any size.
     pub(crate) fn compare_audit(&self, store: &Store) -> Result<(), String> {
         for account in ACCOUNTS.into_iter().chain(["never was"]) {
             let mut wanted: Vec<_> =
