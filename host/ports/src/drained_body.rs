@@ -1,4 +1,4 @@
-//! What a client of HTTP still sends when it has been answered already.
+//! HTTP request bodies that are read to their end after the answer.
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
@@ -12,45 +12,45 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// Any error of a body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Octets that are read of a body that nobody wants. A client that has more to say than any request may is cut off.
-const MOST: usize = 64 << 20;
-/// How long the client may take for them.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The octets read of a body that no handler reads. A longer body is cut off.
+const MAX_DRAINED_OCTETS: usize = 64 << 20;
+/// The time that the client has to send them.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A request's body, of which the rest is read when nobody wants it any more.
+/// A request body whose rest is read after the handler has dropped it.
 ///
-/// A request that is refused by its head is answered before its body has come. A server that then closes the connection takes the
-/// answer back: the client still sends, meets a reset, and never sees why (RFC 9112, section 9.6).
+/// A request that is refused by its head is answered before its body has arrived. If the server then closed the
+/// connection, the client, which still sends, would get a reset instead of the answer (RFC 9112, section 9.6).
 #[derive(Debug)]
-pub struct Unread<B: Body<Data = Bytes> + Send + Unpin + 'static> {
+pub struct DrainedBody<B: Body<Data = Bytes> + Send + Unpin + 'static> {
     body: Option<B>,
     timeout: Duration,
     octets: u64,
-    /// Since when somebody reads.
+    /// The time of the first read.
     since: Option<Instant>,
-    alarm: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B: Body<Data = Bytes> + Send + Unpin + 'static> Unread<B> {
-    /// This body, which may take `timeout` and a second for each KiB that has come of it. Then it ends with an error: a client
-    /// that sends an octet now and then would hold its connection and its request for ever.
+impl<B: Body<Data = Bytes> + Send + Unpin + 'static> DrainedBody<B> {
+    /// Wraps a body that may take `timeout`, and one second for each KiB that has arrived. After that it ends with an
+    /// error: otherwise a client that sends an octet now and then would hold its connection and its request for ever.
     pub fn new(body: B, timeout: Duration) -> Self {
-        Self { body: Some(body), timeout, octets: 0, since: None, alarm: None }
+        Self { body: Some(body), timeout, octets: 0, since: None, timer: None }
     }
 
-    /// Whether the client has taken longer than it may.
+    /// Whether the client has exceeded its time.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         let until = since + self.timeout + Duration::from_secs(self.octets >> 10);
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(until)));
-        if alarm.deadline() != until {
-            alarm.as_mut().reset(until);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if timer.deadline() != until {
+            timer.as_mut().reset(until);
         }
-        alarm.as_mut().poll(context).is_ready()
+        timer.as_mut().poll(context).is_ready()
     }
 }
 
-impl<B> Body for Unread<B>
+impl<B> Body for DrainedBody<B>
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -70,14 +70,14 @@ where
                 self.octets += octets as u64;
                 Poll::Ready(Some(frame))
             }
-            // What has ended has no rest, also where its length was not said before.
+            // A body that has ended has no rest, even if its length was not announced.
             Poll::Ready(None) => {
                 self.body = None;
                 Poll::Ready(None)
             }
             Poll::Pending if self.is_late(context) => {
                 self.body = None;
-                let late = io::Error::new(io::ErrorKind::TimedOut, "the request's body took too long");
+                let late = io::Error::new(io::ErrorKind::TimedOut, "request body timeout");
                 Poll::Ready(Some(Err(late.into())))
             }
             Poll::Pending => Poll::Pending,
@@ -93,18 +93,18 @@ where
     }
 }
 
-impl<B: Body<Data = Bytes> + Send + Unpin + 'static> Drop for Unread<B> {
+impl<B: Body<Data = Bytes> + Send + Unpin + 'static> Drop for DrainedBody<B> {
     fn drop(&mut self) {
         let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) else { return };
-        // Outside of a runtime nobody sends, and nobody waits for an answer.
+        // Outside a runtime there is no client to wait for.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(PATIENCE, read_off(body)));
+            runtime.spawn(tokio::time::timeout(DRAIN_TIMEOUT, drain(body)));
         }
     }
 }
 
-async fn read_off<B: Body<Data = Bytes> + Unpin>(mut body: B) {
-    let mut left = MOST;
+async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
+    let mut left = MAX_DRAINED_OCTETS;
     while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
     {
         let octets = frame.data_ref().map_or(0, Buf::remaining);
@@ -123,14 +123,14 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::Notify;
 
-    /// So many pieces of ten octets; counts those that were taken.
-    struct Pieces {
+    /// A body of `left` frames of ten octets each, which counts the frames read.
+    struct CountedBody {
         left: usize,
         taken: Arc<AtomicUsize>,
         done: Arc<Notify>,
     }
 
-    impl Body for Pieces {
+    impl Body for CountedBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -145,26 +145,29 @@ mod tests {
         }
     }
 
-    impl Drop for Pieces {
+    impl Drop for CountedBody {
         fn drop(&mut self) {
             self.done.notify_one();
         }
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_is_read_to_its_end_and_a_flood_is_not() {
-        for (pieces, want) in [(0, 0), (1000, 1000), (usize::MAX, MOST / 10 + 1)] {
+    async fn an_unread_body_is_drained_up_to_the_limit() {
+        for (pieces, want) in [(0, 0), (1000, 1000), (usize::MAX, MAX_DRAINED_OCTETS / 10 + 1)] {
             let (taken, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-            drop(Unread::new(Pieces { left: pieces, taken: taken.clone(), done: done.clone() }, PATIENCE));
+            drop(DrainedBody::new(
+                CountedBody { left: pieces, taken: taken.clone(), done: done.clone() },
+                DRAIN_TIMEOUT,
+            ));
             done.notified().await;
             assert_eq!(taken.load(Ordering::Relaxed), want);
         }
     }
 
-    /// A body of which nothing more comes after its first octet.
-    struct Dripping(bool);
+    /// A body that stops after its first octet.
+    struct StalledBody(bool);
 
-    impl Body for Dripping {
+    impl Body for StalledBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -180,8 +183,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_come_ends_with_an_error() {
-        let mut body = Unread::new(Dripping(false), Duration::from_millis(20));
+    async fn a_stalled_body_ends_with_an_error() {
+        let mut body = DrainedBody::new(StalledBody(false), Duration::from_millis(20));
         let mut next = async || std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
         assert!(next().await.unwrap().is_ok());
         assert!(next().await.unwrap().is_err());

@@ -4,48 +4,49 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-/// What those who watch a number pool are told: not what has happened, but that the journal tells of it. So whoever is slow
-/// misses nothing and costs no memory, and nobody hears of anything twice.
+/// An update for a watcher of a number pool. It carries no content, only the fact that the journal has more entries.
+/// So a slow watcher misses nothing, costs no memory, and gets no entry twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolNews {
-    /// All entries before the one of this number are in the journal.
+pub enum PoolFeedUpdate {
+    /// All entries before this entry number are in the journal.
     Written(u64),
-    /// The pool was taken away; another one of its name would have another journal.
+    /// The pool was removed. A new pool of the same name has another journal.
     Gone,
 }
 
-/// Wakes those who watch number pools. The committer tells it of every batch, right after the commit.
+/// Wakes the watchers of number pools. The commit thread passes it every batch, right after the commit.
 #[derive(Debug, Default)]
 pub struct PoolFeed {
-    watched: Mutex<Watched>,
+    watched: Mutex<FeedState>,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
-    pools: FxHashMap<PoolId, watch::Sender<PoolNews>>,
+struct FeedState {
+    pools: FxHashMap<PoolId, watch::Sender<PoolFeedUpdate>>,
     closed: bool,
 }
 
 impl PoolFeed {
-    /// A feed that nobody watches.
+    /// Creates a feed without watchers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Follows one pool from now on. Ends when the feed is closed.
+    /// Watches one pool from now on. The watch ends when the feed is closed.
     #[must_use]
-    pub fn follow(&self, pool: PoolId) -> watch::Receiver<PoolNews> {
+    pub fn follow(&self, pool: PoolId) -> watch::Receiver<PoolFeedUpdate> {
         let mut watched = self.watched.lock();
         watched.pools.retain(|_, sender| sender.receiver_count() > 0);
         if watched.closed {
-            return watch::channel(PoolNews::Written(0)).1;
+            return watch::channel(PoolFeedUpdate::Written(0)).1;
         }
-        let sender = watched.pools.entry(pool).or_insert_with(|| watch::channel(PoolNews::Written(0)).0);
+        let sender =
+            watched.pools.entry(pool).or_insert_with(|| watch::channel(PoolFeedUpdate::Written(0)).0);
         sender.subscribe()
     }
 
-    /// Tells of what is durable now. Costs next to nothing where nobody watches.
+    /// Publishes a durable batch. Costs next to nothing without watchers.
     pub fn observe(&self, batch: &PoolBatch) {
         if batch.journal.is_empty() && batch.records.is_empty() {
             return;
@@ -56,17 +57,17 @@ impl PoolFeed {
         }
         for part in &batch.journal {
             if let Some(sender) = watched.pools.get(&part.pool) {
-                sender.send_replace(PoolNews::Written(part.first + part.entries.len() as u64));
+                sender.send_replace(PoolFeedUpdate::Written(part.first + part.entries.len() as u64));
             }
         }
-        for record in batch.records.iter().filter(|record| record.gone) {
+        for record in batch.records.iter().filter(|record| record.removed) {
             if let Some(sender) = watched.pools.remove(&record.id) {
-                sender.send_replace(PoolNews::Gone);
+                sender.send_replace(PoolFeedUpdate::Gone);
             }
         }
     }
 
-    /// Ends the watches of all, and of all who come later: the appliance is stopping.
+    /// Ends all watches, present and future, because the appliance is stopping.
     pub fn close(&self) {
         let mut watched = self.watched.lock();
         watched.closed = true;
@@ -78,10 +79,10 @@ impl PoolFeed {
 mod tests {
     use super::*;
     use engine::{JournalPart, PoolRecord};
-    use model::{PoolChange, PoolEntry, PoolSettings, Timestamp};
+    use model::{JournalEntry, PoolChange, PoolSettings, Timestamp};
 
     fn part(pool: u32, first: u64) -> JournalPart {
-        let entry = PoolEntry {
+        let entry = JournalEntry {
             at: Timestamp(0),
             number: "1".parse().unwrap(),
             change: PoolChange::Del,
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_is_told_of_the_own_pool_until_it_is_gone() {
+    fn a_watcher_gets_updates_of_its_pool_until_it_is_removed() {
         let feed = PoolFeed::new();
         feed.observe(&PoolBatch { journal: vec![part(1, 0)], ..PoolBatch::default() });
         let mut watch = feed.follow(PoolId(1));
@@ -100,7 +101,7 @@ mod tests {
         feed.observe(&PoolBatch { journal: vec![part(2, 0)], ..PoolBatch::default() });
         assert!(!watch.has_changed().unwrap());
         feed.observe(&PoolBatch { journal: vec![part(1, 2), part(1, 4)], ..PoolBatch::default() });
-        assert_eq!(*watch.borrow_and_update(), PoolNews::Written(6));
+        assert_eq!(*watch.borrow_and_update(), PoolFeedUpdate::Written(6));
         let gone = PoolRecord {
             id: PoolId(1),
             name: "pool".parse().unwrap(),
@@ -108,10 +109,10 @@ mod tests {
             serial: 0,
             entries: 6,
             folded: 0,
-            gone: true,
+            removed: true,
         };
         feed.observe(&PoolBatch { records: vec![gone], ..PoolBatch::default() });
-        assert_eq!(*watch.borrow(), PoolNews::Gone);
+        assert_eq!(*watch.borrow(), PoolFeedUpdate::Gone);
     }
 
     #[test]

@@ -1,6 +1,9 @@
-//! Listeners for HTTP: connections with or without TLS, within limits of number and time.
+//! HTTP listeners, with or without TLS, with limits of connections and time.
 
-use crate::{Acceptor, Certificate, ConnectionCounts, ConnectionLimits, Place, Places, Unread};
+use crate::{
+    Acceptor, ConnectionCounts, ConnectionLimiter, ConnectionLimits, ConnectionPermit, DrainedBody,
+    ServerCertificate,
+};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -24,29 +27,30 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How long nothing may come or go: longer than the slowest answer takes, and what comes bit by bit says so now and then.
-const SILENCE: Duration = Duration::from_secs(600);
-/// How long a TLS handshake may take, if not less.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The idle timeout of a connection. It is longer than the slowest answer takes; streamed answers send something from
+/// time to time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// The longest time for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a client is told that gets no place, where there is no TLS to tell it through.
-const REFUSAL: &[u8] =
+/// The answer to a client that gets no permit, on a listener without TLS.
+const REFUSAL_RESPONSE: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// The limits of a listener for HTTP.
+/// The limits of an HTTP listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Connections.
     pub connections: ConnectionLimits,
-    /// How long it may take until a request's head is all there. An idle connection is closed after this time, too; and a TLS
-    /// handshake, which has 10 s at most.
+    /// The time for a request's head. It is also the keep-alive timeout, and the time for a TLS handshake, which is
+    /// at most 10 s.
     pub head_timeout: Duration,
-    /// How long a request's body may take, beside a second for each KiB of it.
+    /// The time for a request's body, in addition to one second for each KiB of it.
     pub body_timeout: Duration,
 }
 
 impl HttpLimits {
-    /// Limits with 30 s for a head and for a body.
+    /// Creates limits with 30 s for a head and for a body.
     #[must_use]
     pub fn new(connections: usize, per_address: usize) -> Self {
         let timeout = Duration::from_secs(30);
@@ -58,101 +62,103 @@ impl HttpLimits {
     }
 }
 
-/// Whose requests these are, as far as a listener has to know.
-pub trait Callers: Send + Sync + 'static {
-    /// Whether a request's head shows who makes it, so that its connection counts as identified. Where that takes a while to
-    /// find out, this says no, and the request's handler calls [`Place::identify`] of the [`Arc<Place>`] in its extensions.
-    fn knows(&self, headers: &HeaderMap) -> bool;
+/// Classifies requests for a listener.
+pub trait RequestClassifier: Send + Sync + 'static {
+    /// Whether the request's head identifies the caller, so that the connection counts as identified. If that takes a
+    /// while to find out, return false and let the request's handler call [`ConnectionPermit::identify`] of the
+    /// [`Arc<ConnectionPermit>`] in the request's extensions.
+    fn is_identified(&self, headers: &HeaderMap) -> bool;
 
-    /// Whether a request for this path is answered whoever makes it, also on a connection of the reserve.
+    /// Whether a request for this path is answered for every caller, even on a connection of the reserve.
     fn is_always_answered(&self, path: &str) -> bool;
 }
 
-/// A listener for HTTP.
+/// An HTTP listener.
 #[derive(Debug)]
 pub struct HttpListener {
     address: SocketAddr,
     acceptor: Acceptor,
     counts: Arc<ConnectionCounts>,
-    certificate: Option<Arc<Certificate>>,
+    certificate: Option<Arc<ServerCertificate>>,
     limits: HttpLimits,
 }
 
 impl HttpListener {
-    /// Listens, with TLS if there is a certificate. `name` is for the log.
+    /// Opens a listener, with TLS if there is a certificate. `name` is the listener's name in the log.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// If the address cannot be bound.
     pub async fn open(
         name: &str,
         address: SocketAddr,
-        certificate: Option<Arc<Certificate>>,
+        certificate: Option<Arc<ServerCertificate>>,
         limits: HttpLimits,
         counts: Arc<ConnectionCounts>,
     ) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
-        let places = Places::new(limits.connections, counts.clone());
-        let mut acceptor = Acceptor::new(name, Arc::new(socket), places);
+        let limiter = ConnectionLimiter::new(limits.connections, counts.clone());
+        let mut acceptor = Acceptor::new(name, Arc::new(socket), limiter);
         if certificate.is_none() {
-            acceptor = acceptor.refuse_with(REFUSAL);
+            acceptor = acceptor.refuse_with(REFUSAL_RESPONSE);
         }
         Ok(Self { address, acceptor, counts, certificate, limits })
     }
 
-    /// Where it is.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Counts of its connections.
+    /// The counters of its connections.
     #[must_use]
     pub fn counts(&self) -> &Arc<ConnectionCounts> {
         &self.counts
     }
 
-    /// Serves for ever. Requests have the remote address as [`ConnectInfo`] and the connection's [`Arc<Place>`] as extensions.
-    pub async fn serve(self, router: Router, callers: Arc<dyn Callers>) {
+    /// Serves for ever. Requests have the remote address as [`ConnectInfo`], and the connection's
+    /// [`Arc<ConnectionPermit>`], as extensions.
+    pub async fn serve(self, router: Router, classifier: Arc<dyn RequestClassifier>) {
         loop {
-            let (stream, remote, place) = self.acceptor.accept().await;
+            let (stream, remote, permit) = self.acceptor.accept().await;
             let connection = Connection {
                 remote,
-                place: Arc::new(place),
+                permit: Arc::new(permit),
                 limits: self.limits,
                 router: router.clone(),
-                callers: callers.clone(),
+                classifier: classifier.clone(),
             };
             let certificate = self.certificate.clone();
             tokio::spawn(async move {
-                let place = connection.place.clone();
+                let permit = connection.permit.clone();
                 tokio::select! {
                     () = connection.run(stream, certificate) => {}
-                    () = place.displaced() => {}
+                    () = permit.displaced() => {}
                 }
             });
         }
     }
 }
 
-/// What serves one connection.
+/// The state of one connection.
 #[derive(Clone)]
 struct Connection {
     remote: SocketAddr,
-    place: Arc<Place>,
+    permit: Arc<ConnectionPermit>,
     limits: HttpLimits,
     router: Router,
-    callers: Arc<dyn Callers>,
+    classifier: Arc<dyn RequestClassifier>,
 }
 
 impl Connection {
-    async fn run(self, stream: TcpStream, certificate: Option<Arc<Certificate>>) {
+    async fn run(self, stream: TcpStream, certificate: Option<Arc<ServerCertificate>>) {
         let remote = self.remote;
-        let Some(stream) = shake_hands(stream, certificate, remote, self.limits.head_timeout).await else {
+        let Some(stream) = tls_handshake(stream, certificate, remote, self.limits.head_timeout).await else {
             return;
         };
-        let silence = Box::pin(tokio::time::sleep(SILENCE));
-        let io = TokioIo::new(Watched { stream, silence });
+        let idle_timer = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
+        let io = TokioIo::new(IdleTimeoutStream { stream, idle_timer });
         let head_timeout = self.limits.head_timeout;
         let service = service_fn(move |request| self.clone().answer(request));
         let mut server = http1::Builder::new();
@@ -163,19 +169,22 @@ impl Connection {
     }
 
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let is_known = self.callers.knows(request.headers()) && self.place.identify();
-        if self.place.is_in_reserve() && !is_known && !self.callers.is_always_answered(request.uri().path()) {
+        let is_known = self.classifier.is_identified(request.headers()) && self.permit.identify();
+        if self.permit.is_in_reserve()
+            && !is_known
+            && !self.classifier.is_always_answered(request.uri().path())
+        {
             return Ok(busy());
         }
         let timeout = self.limits.body_timeout;
-        let mut request = request.map(|body| Body::new(Unread::new(body, timeout)));
+        let mut request = request.map(|body| Body::new(DrainedBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.remote));
-        request.extensions_mut().insert(self.place);
+        request.extensions_mut().insert(self.permit);
         TowerToHyperService::new(self.router).call(request).await
     }
 }
 
-/// The answer on a connection that has a place of the reserve only.
+/// The answer on a connection that has only a permit of the reserve.
 fn busy() -> Response<Body> {
     let mut response = Response::new(Body::from("too many connections; try again in a second\n"));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -185,23 +194,23 @@ fn busy() -> Response<Body> {
     response
 }
 
-async fn shake_hands(
+async fn tls_handshake(
     stream: TcpStream,
-    certificate: Option<Arc<Certificate>>,
+    certificate: Option<Arc<ServerCertificate>>,
     remote: SocketAddr,
     timeout: Duration,
 ) -> Option<Stream> {
     let Some(certificate) = certificate else { return Some(Stream::Plain(stream)) };
-    let timeout = timeout.min(HANDSHAKE);
+    let timeout = timeout.min(HANDSHAKE_TIMEOUT);
     let handshake = TlsAcceptor::from(certificate.current()).accept(stream);
     match tokio::time::timeout(timeout, handshake).await {
         Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
         Ok(Err(error)) => {
-            tracing::debug!(%remote, %error, "TLS handshake of HTTP failed");
+            tracing::debug!(%remote, %error, "TLS handshake failed");
             None
         }
         Err(_) => {
-            tracing::debug!(%remote, "TLS handshake of HTTP took too long");
+            tracing::debug!(%remote, "TLS handshake timed out");
             None
         }
     }
@@ -213,28 +222,28 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A connection's octets; it ends when nothing has come or gone for ten minutes.
+/// A stream that fails when nothing was read or written for the idle timeout.
 #[derive(Debug)]
-struct Watched {
+struct IdleTimeoutStream {
     stream: Stream,
-    silence: Pin<Box<Sleep>>,
+    idle_timer: Pin<Box<Sleep>>,
 }
 
-impl Watched {
-    /// What became of reading or writing, with the silence ended or counted.
-    fn heard<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+impl IdleTimeoutStream {
+    /// Resets the idle timer if the operation is ready; otherwise checks the timer.
+    fn check_idle<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
-            self.silence.as_mut().reset(tokio::time::Instant::now() + SILENCE);
+            self.idle_timer.as_mut().reset(tokio::time::Instant::now() + IDLE_TIMEOUT);
             return done;
         }
-        match self.silence.as_mut().poll(context) {
+        match self.idle_timer.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for IdleTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -244,11 +253,11 @@ impl AsyncRead for Watched {
             Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         };
-        self.heard(context, done)
+        self.check_idle(context, done)
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for IdleTimeoutStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -258,7 +267,7 @@ impl AsyncWrite for Watched {
             Stream::Plain(stream) => Pin::new(stream).poll_write(context, octets),
             Stream::Tls(stream) => Pin::new(stream).poll_write(context, octets),
         };
-        self.heard(context, done)
+        self.check_idle(context, done)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,4 @@
-use crate::{AddressGroup, Bucket};
+use crate::{AddressGroup, RateLimiter};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::RandomState;
@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A way in that checks passwords. Each has accounts of its own, so the same name at two of them is two accounts.
+/// An interface that checks passwords. Each has accounts of its own: one name at two interfaces is two accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Entrance {
+pub enum LoginInterface {
     /// SMPP binds.
     Smpp,
     /// SGIP binds.
@@ -18,13 +18,13 @@ pub enum Entrance {
     Business,
     /// Redis `AUTH`.
     Redis,
-    /// Log-ins of admins.
+    /// Logins of admins.
     Admin,
 }
 
-impl Entrance {
-    /// Wrong passwords of an account count together for so long, and shut it for as long. People choose weaker passwords
-    /// than programs have, and need fewer tries.
+impl LoginInterface {
+    /// The period in which wrong passwords of an account count together, and for which the account is then blocked.
+    /// People choose weaker passwords than programs, and need fewer attempts.
     fn period(self) -> Duration {
         match self {
             Self::Admin => Duration::from_secs(300),
@@ -43,13 +43,13 @@ impl Entrance {
     }
 }
 
-/// How many wrong passwords shut whom.
+/// The limits of wrong passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoginLimits {
-    /// Of one account from one address group, within a minute (five for admins); at least 1.
+    /// Wrong passwords of one account from one address group, within a minute (five minutes for admins); at least 1.
     pub account: u32,
-    /// From one address group, whatever the accounts, within a minute; at least 1. Many customers may share an address, so
-    /// this is much higher.
+    /// Wrong passwords of all accounts from one address group, within a minute; at least 1. Many customers may share
+    /// an address, so this is much higher.
     pub address_group: u32,
 }
 
@@ -59,17 +59,17 @@ impl Default for LoginLimits {
     }
 }
 
-/// Too many wrong passwords: this one was not checked.
+/// Too many wrong passwords: this password was not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many wrong passwords; try again in {} seconds", .wait.as_secs() + 1)]
-pub struct TooManyWrong {
-    /// Until the next password is checked.
+pub struct LoginBlocked {
+    /// The time until the next password is checked.
     pub wait: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    /// A keyed hash of entrance and account, since names of strangers are as long as they like.
+    /// A keyed hash of interface and account: a client may send names of any length.
     Account(u64, AddressGroup),
     Group(AddressGroup),
 }
@@ -77,11 +77,11 @@ enum Key {
 #[derive(Debug)]
 struct Count {
     wrong: u32,
-    /// Passwords that are being checked.
+    /// Password checks in progress.
     checking: u32,
-    /// When the count of wrong ones begins anew.
+    /// The end of the counting period.
     until: Instant,
-    /// A password was right; until then the limit of the address group does not apply to this account.
+    /// A password was right. Until then the limit of the address group does not apply to this account.
     trusted: Option<Instant>,
 }
 
@@ -95,43 +95,44 @@ impl Count {
     }
 }
 
-enum Begun {
-    Checking,
-    /// As many checks are under way as may turn out wrong: one of them must end first.
-    Full,
-    Shut(TooManyWrong),
+enum Admission {
+    Admitted,
+    /// As many checks run as may still fail. One of them must end first.
+    AtLimit,
+    Blocked(LoginBlocked),
 }
 
-/// Limits wrong passwords, for all listeners together: first by account and address group, and at a much higher count by
-/// address group alone.
+/// Limits wrong passwords over all listeners: by account and address group, and, with a much higher limit, by address
+/// group alone.
 ///
-/// A try is counted before its password is checked, so many at once are no way round the limit; those that might exceed it
-/// wait for the others. An account whose password was right from an address group lately is not shut out from there
-/// by the wrong passwords of others.
+/// An attempt is counted before its password is checked, so parallel attempts do not get around the limit; those that
+/// might exceed it wait for the others. An account that has recently logged in from an address group is not blocked
+/// there by wrong passwords of other accounts.
 #[derive(Debug)]
 pub struct LoginLimiter {
     limits: LoginLimits,
     counts: Mutex<FxHashMap<Key, Count>>,
-    ended: Notify,
+    done_notify: Notify,
     hasher: RandomState,
-    log: Mutex<Bucket>,
-    /// Before a client that was refused unchecked is told: guessers mostly wait for the answer before the next try.
+    log: Mutex<RateLimiter>,
+    /// The delay before a client learns that it is blocked. Most guessers wait for the answer before the next
+    /// attempt.
     delay: Duration,
 }
 
-/// A password that is being checked; wrong unless it is said to be right.
-struct Checking<'a> {
+/// A password check in progress. It counts as wrong unless it is marked as right.
+struct PendingCheck<'a> {
     limiter: &'a LoginLimiter,
     keys: [Key; 2],
     period: Duration,
-    entrance: Entrance,
+    interface: LoginInterface,
     is_right: bool,
 }
 
-impl Drop for Checking<'_> {
+impl Drop for PendingCheck<'_> {
     fn drop(&mut self) {
         self.limiter.end(self, Instant::now());
-        self.limiter.ended.notify_waiters();
+        self.limiter.done_notify.notify_waiters();
     }
 }
 
@@ -143,12 +144,12 @@ impl Default for LoginLimiter {
 
 impl LoginLimiter {
     const GROUP_PERIOD: Duration = Duration::from_secs(60);
-    const TRUSTED: Duration = Duration::from_secs(24 * 3600);
-    /// Counts that are kept; beyond it, those of strangers are forgotten first.
-    const MOST: usize = 20_000;
-    const DELAY: Duration = Duration::from_secs(1);
+    const TRUST_PERIOD: Duration = Duration::from_secs(24 * 3600);
+    /// The largest number of counters. Beyond it, counters of unknown clients are dropped first.
+    const MAX_COUNTS: usize = 20_000;
+    const REFUSAL_DELAY: Duration = Duration::from_secs(1);
 
-    /// A limiter with nothing counted.
+    /// Creates a limiter without counters.
     #[must_use]
     pub fn new(limits: LoginLimits) -> Self {
         let limits =
@@ -156,43 +157,44 @@ impl LoginLimiter {
         Self {
             limits,
             counts: Mutex::default(),
-            ended: Notify::new(),
+            done_notify: Notify::new(),
             hasher: RandomState::new(),
-            log: Mutex::new(Bucket::new(1.0, 20, Instant::now())),
-            delay: Self::DELAY,
+            log: Mutex::new(RateLimiter::new(1.0, 20, Instant::now())),
+            delay: Self::REFUSAL_DELAY,
         }
     }
 
-    /// Checks a password, unless there were too many wrong ones: whether it is right, as `check` says. A check that is
-    /// dropped half-way counts as wrong. `account` is as the client names it, whether it exists or not.
+    /// Runs `check`, which returns whether the password is right, unless there were too many wrong passwords. A check
+    /// that is dropped before its end counts as wrong. `account` is the name that the client sent, whether or not
+    /// such an account exists.
     ///
     /// # Errors
-    /// It was not checked; this takes a second to say.
+    /// If the account is blocked. The error is returned after one second.
     pub async fn check(
         &self,
-        entrance: Entrance,
+        interface: LoginInterface,
         account: &[u8],
         from: IpAddr,
         check: impl Future<Output = bool>,
-    ) -> Result<bool, TooManyWrong> {
+    ) -> Result<bool, LoginBlocked> {
         let group = AddressGroup::of(from);
-        let keys = [Key::Account(self.hasher.hash_one((entrance, account)), group), Key::Group(group)];
+        let keys = [Key::Account(self.hasher.hash_one((interface, account)), group), Key::Group(group)];
         let mut checking = loop {
-            let ended = self.ended.notified();
-            let mut ended = std::pin::pin!(ended);
-            ended.as_mut().enable();
+            let done_notify = self.done_notify.notified();
+            let mut done_notify = std::pin::pin!(done_notify);
+            done_notify.as_mut().enable();
             match self.begin(keys, Instant::now()) {
-                Begun::Checking => {
-                    break Checking {
+                Admission::Admitted => {
+                    break PendingCheck {
                         limiter: self,
                         keys,
-                        period: entrance.period(),
-                        entrance,
+                        period: interface.period(),
+                        interface,
                         is_right: false,
                     };
                 }
-                Begun::Full => ended.await,
-                Begun::Shut(shut) => {
+                Admission::AtLimit => done_notify.await,
+                Admission::Blocked(shut) => {
                     tokio::time::sleep(self.delay).await;
                     return Err(shut);
                 }
@@ -209,14 +211,14 @@ impl LoginLimiter {
         }
     }
 
-    fn begin(&self, keys: [Key; 2], now: Instant) -> Begun {
+    fn begin(&self, keys: [Key; 2], now: Instant) -> Admission {
         let mut counts = self.counts.lock();
-        if counts.len() >= Self::MOST {
+        if counts.len() >= Self::MAX_COUNTS {
             counts.retain(|_, count| count.is_used(now));
-            if counts.len() >= Self::MOST {
+            if counts.len() >= Self::MAX_COUNTS {
                 counts.retain(|_, count| count.checking > 0 || count.is_trusted(now));
             }
-            if counts.len() >= Self::MOST {
+            if counts.len() >= Self::MAX_COUNTS {
                 counts.retain(|_, count| count.checking > 0);
             }
         }
@@ -229,37 +231,38 @@ impl LoginLimiter {
             }
             let wrong = if count.until > now { count.wrong } else { 0 };
             if wrong >= self.limit(key) {
-                return Begun::Shut(TooManyWrong { wait: count.until.saturating_duration_since(now) });
+                return Admission::Blocked(LoginBlocked { wait: count.until.saturating_duration_since(now) });
             }
             is_full |= wrong + count.checking >= self.limit(key);
         }
         if is_full {
-            return Begun::Full;
+            return Admission::AtLimit;
         }
         for key in keys {
             let new = Count { wrong: 0, checking: 0, until: now, trusted: None };
             counts.entry(key).or_insert(new).checking += 1;
         }
-        Begun::Checking
+        Admission::Admitted
     }
 
-    fn end(&self, checking: &Checking<'_>, now: Instant) {
+    fn end(&self, checking: &PendingCheck<'_>, now: Instant) {
         let mut counts = self.counts.lock();
         for key in checking.keys {
             let Some(count) = counts.get_mut(&key) else { continue };
             count.checking = count.checking.saturating_sub(1);
             if checking.is_right {
-                // Earlier wrong ones count on: else who calls all the time would make guesses of a neighbour free.
+                // Earlier wrong passwords still count: otherwise an account that logs in often would allow its
+                // neighbours unlimited guesses.
                 if matches!(key, Key::Account(..)) {
-                    count.trusted = Some(now + Self::TRUSTED);
+                    count.trusted = Some(now + Self::TRUST_PERIOD);
                 } else if !count.is_used(now) {
                     counts.remove(&key);
                 }
                 continue;
             }
-            let (period, who) = match key {
-                Key::Account(..) => (checking.period, "this account"),
-                Key::Group(_) => (Self::GROUP_PERIOD, "all accounts that are not known from there"),
+            let (period, scope) = match key {
+                Key::Account(..) => (checking.period, "account"),
+                Key::Group(_) => (Self::GROUP_PERIOD, "address"),
             };
             if count.until <= now {
                 (count.wrong, count.until) = (0, now + period);
@@ -270,11 +273,12 @@ impl LoginLimiter {
                 if self.log.lock().take(1, now) {
                     let (Key::Account(_, group) | Key::Group(group)) = key;
                     tracing::warn!(
-                        listener = checking.entrance.name(),
+                        interface = checking.interface.name(),
+                        scope,
                         from = %group,
                         wrong = count.wrong,
                         seconds = period.as_secs(),
-                        "too many wrong passwords: {who} is refused unseen from this address"
+                        "login blocked: too many wrong passwords"
                     );
                 }
             }
@@ -295,7 +299,7 @@ mod tests {
         LoginLimiter { delay: Duration::ZERO, ..LoginLimiter::new(FEW) }
     }
 
-    /// A check of a password during which other tasks have their turn.
+    /// A password check during which other tasks run.
     async fn slow_check(is_right: bool) -> bool {
         for _ in 0..5 {
             tokio::task::yield_now().await;
@@ -303,44 +307,49 @@ mod tests {
         is_right
     }
 
-    async fn says(limiter: &LoginLimiter, account: &str, from: &str, is_right: bool) -> Result<bool, ()> {
+    async fn try_login(
+        limiter: &LoginLimiter,
+        account: &str,
+        from: &str,
+        is_right: bool,
+    ) -> Result<bool, ()> {
         let from = from.parse().unwrap();
-        limiter.check(Entrance::Smpp, account.as_bytes(), from, ready(is_right)).await.map_err(|_| ())
+        limiter.check(LoginInterface::Smpp, account.as_bytes(), from, ready(is_right)).await.map_err(|_| ())
     }
 
     #[tokio::test]
-    async fn wrong_passwords_of_one_account_shut_out_no_other_behind_the_same_address() {
+    async fn wrong_passwords_of_one_account_block_no_other_account_at_the_address() {
         let limiter = limiter();
         for _ in 0..3 {
-            assert_eq!(says(&limiter, "bad", "192.0.2.1", false).await, Ok(false));
+            assert_eq!(try_login(&limiter, "bad", "192.0.2.1", false).await, Ok(false));
         }
-        assert_eq!(says(&limiter, "bad", "192.0.2.1", true).await, Err(()));
-        assert_eq!(says(&limiter, "good", "192.0.2.1", true).await, Ok(true));
-        // Nor the account from elsewhere.
-        assert_eq!(says(&limiter, "bad", "192.0.2.2", true).await, Ok(true));
+        assert_eq!(try_login(&limiter, "bad", "192.0.2.1", true).await, Err(()));
+        assert_eq!(try_login(&limiter, "good", "192.0.2.1", true).await, Ok(true));
+        // The account is not blocked elsewhere either.
+        assert_eq!(try_login(&limiter, "bad", "192.0.2.2", true).await, Ok(true));
         let from = "192.0.2.1".parse().unwrap();
-        assert_eq!(limiter.check(Entrance::Admin, b"bad", from, ready(true)).await, Ok(true));
+        assert_eq!(limiter.check(LoginInterface::Admin, b"bad", from, ready(true)).await, Ok(true));
     }
 
     #[tokio::test]
-    async fn wrong_passwords_of_many_accounts_shut_an_address_group_but_for_those_known_there() {
+    async fn wrong_passwords_of_many_accounts_block_the_address_group_except_trusted_accounts() {
         let limiter = limiter();
-        assert_eq!(says(&limiter, "known", "2001:db8::1", true).await, Ok(true));
+        assert_eq!(try_login(&limiter, "known", "2001:db8::1", true).await, Ok(true));
         for turn in 0..6 {
             let from = format!("2001:db8::{turn:x}");
-            assert_eq!(says(&limiter, &format!("user-{turn}"), &from, false).await, Ok(false));
+            assert_eq!(try_login(&limiter, &format!("user-{turn}"), &from, false).await, Ok(false));
         }
-        assert_eq!(says(&limiter, "another", "2001:db8::99", true).await, Err(()));
-        assert_eq!(says(&limiter, "known", "2001:db8::77", true).await, Ok(true));
-        assert_eq!(says(&limiter, "another", "2001:db8:0:1::1", true).await, Ok(true));
+        assert_eq!(try_login(&limiter, "another", "2001:db8::99", true).await, Err(()));
+        assert_eq!(try_login(&limiter, "known", "2001:db8::77", true).await, Ok(true));
+        assert_eq!(try_login(&limiter, "another", "2001:db8:0:1::1", true).await, Ok(true));
         for _ in 0..3 {
-            assert_eq!(says(&limiter, "known", "2001:db8::1", false).await, Ok(false));
+            assert_eq!(try_login(&limiter, "known", "2001:db8::1", false).await, Ok(false));
         }
-        assert_eq!(says(&limiter, "known", "2001:db8::1", true).await, Err(()));
+        assert_eq!(try_login(&limiter, "known", "2001:db8::1", true).await, Err(()));
     }
 
     #[tokio::test]
-    async fn parallel_tries_are_not_free() {
+    async fn parallel_attempts_are_counted() {
         let limiter = Arc::new(limiter());
         let checked = Arc::new(AtomicU32::new(0));
         let tries: Vec<_> = (0..50)
@@ -351,7 +360,7 @@ mod tests {
                         checked.fetch_add(1, Relaxed);
                         slow_check(false).await
                     };
-                    limiter.check(Entrance::Redis, b"a", "192.0.2.1".parse().unwrap(), check).await
+                    limiter.check(LoginInterface::Redis, b"a", "192.0.2.1".parse().unwrap(), check).await
                 })
             })
             .collect();
@@ -362,13 +371,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_right_passwords_at_once_wait_for_each_other_and_pass() {
+    async fn parallel_right_passwords_all_pass() {
         let limiter = Arc::new(limiter());
         let logins: Vec<_> = (0..50)
             .map(|_| {
                 let limiter = limiter.clone();
                 tokio::spawn(async move {
-                    limiter.check(Entrance::Smpp, b"a", "192.0.2.1".parse().unwrap(), slow_check(true)).await
+                    limiter
+                        .check(LoginInterface::Smpp, b"a", "192.0.2.1".parse().unwrap(), slow_check(true))
+                        .await
                 })
             })
             .collect();
@@ -378,44 +389,44 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_that_is_left_half_way_counts() {
+    async fn a_cancelled_check_counts_as_wrong() {
         let limiter = limiter();
         for _ in 0..3 {
-            let check = limiter.check(Entrance::Smpp, b"a", "192.0.2.1".parse().unwrap(), pending());
+            let check = limiter.check(LoginInterface::Smpp, b"a", "192.0.2.1".parse().unwrap(), pending());
             assert!(tokio::time::timeout(Duration::ZERO, check).await.is_err());
         }
-        assert_eq!(says(&limiter, "a", "192.0.2.1", true).await, Err(()));
+        assert_eq!(try_login(&limiter, "a", "192.0.2.1", true).await, Err(()));
     }
 
-    fn wrong(limiter: &LoginLimiter, account: u64, now: Instant) -> bool {
+    fn try_wrong_password(limiter: &LoginLimiter, account: u64, now: Instant) -> bool {
         let group = AddressGroup::of("192.0.2.1".parse().unwrap());
         let keys = [Key::Account(account, group), Key::Group(group)];
-        if !matches!(limiter.begin(keys, now), Begun::Checking) {
+        if !matches!(limiter.begin(keys, now), Admission::Admitted) {
             return false;
         }
-        let (entrance, period) = (Entrance::Smpp, Entrance::Smpp.period());
-        let checking = Checking { limiter, keys, period, entrance, is_right: false };
+        let (interface, period) = (LoginInterface::Smpp, LoginInterface::Smpp.period());
+        let checking = PendingCheck { limiter, keys, period, interface, is_right: false };
         limiter.end(&checking, now);
         std::mem::forget(checking);
         true
     }
 
     #[test]
-    fn check_144_a_minute_of_silence_after_too_many_wrong_binds() {
+    fn check_144_an_account_is_blocked_for_a_minute() {
         let limiter = limiter();
         let now = Instant::now();
-        assert!((0..3).all(|_| wrong(&limiter, 1, now)));
-        assert!(!wrong(&limiter, 1, now + Duration::from_secs(59)));
-        assert!((0..3).all(|_| wrong(&limiter, 1, now + Duration::from_secs(60))));
+        assert!((0..3).all(|_| try_wrong_password(&limiter, 1, now)));
+        assert!(!try_wrong_password(&limiter, 1, now + Duration::from_secs(59)));
+        assert!((0..3).all(|_| try_wrong_password(&limiter, 1, now + Duration::from_secs(60))));
     }
 
     #[test]
-    fn what_is_remembered_of_strangers_is_bounded() {
+    fn the_number_of_counters_is_bounded() {
         let limiter = LoginLimiter::new(LoginLimits { account: 1, address_group: u32::MAX });
         let now = Instant::now();
-        for account in 0..3 * LoginLimiter::MOST as u64 {
-            assert!(wrong(&limiter, account, now));
-            assert!(limiter.counts.lock().len() <= LoginLimiter::MOST + 1);
+        for account in 0..3 * LoginLimiter::MAX_COUNTS as u64 {
+            assert!(try_wrong_password(&limiter, account, now));
+            assert!(limiter.counts.lock().len() <= LoginLimiter::MAX_COUNTS + 1);
         }
     }
 }

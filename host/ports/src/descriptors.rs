@@ -1,9 +1,8 @@
-//! File descriptors: every connection takes one, and all listeners share the process's limit.
+//! File descriptors: each connection uses one, and all listeners share the limit of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard limit and gives the limit that counts from now on; nothing where there is
-/// none.
+/// Raises the soft limit of open files to the hard limit. Returns the new limit; `None` if there is none.
 #[must_use]
 pub fn raise_descriptor_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
@@ -13,13 +12,14 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
         Ok(()) => limit.maximum,
         Err(error) => {
-            tracing::warn!(%error, "the limit of open files cannot be raised");
+            tracing::warn!(%error, "cannot raise the limit of open files");
             limit.current
         }
     }
 }
 
-/// The share of a listener that wants `connections` of `wanted` in all, where there are descriptors for `available`; at least 1.
+/// The connections that a listener gets of the `connections` that it is configured for, if all listeners are
+/// configured for `wanted` and `available` descriptors are left; at least 1.
 #[must_use]
 pub fn descriptor_share(connections: usize, wanted: u64, available: u64) -> usize {
     if wanted <= available {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_share_what_there_is() {
+    fn listeners_share_the_descriptors() {
         assert_eq!(descriptor_share(1_000, 3_000, 3_000), 1_000);
         assert_eq!(
             (descriptor_share(1_000, 4_000, 2_000), descriptor_share(3_000, 4_000, 2_000)),

@@ -1,4 +1,4 @@
-//! Certificates, keys and authorities, as doors and peers have them in files.
+//! TLS files: certificates, keys and root certificates of listeners and peers.
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -7,80 +7,86 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files of TLS cannot be used.
+/// A TLS file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
-    /// A file cannot be read, or is not what it should be.
+    /// A file cannot be read, or has another content than expected.
     #[error("{path}: cannot read {what} in PEM form: {reason}", path = path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong, without a word of the file: it may be another file that was named by mistake.
+        /// The cause. It quotes nothing of the file: the configuration may name another file by mistake.
         reason: String,
     },
-    /// A file holds nothing of the kind.
+    /// A file has no item of the expected kind.
     #[error("{path}: holds no {what}", path = path.display())]
     Empty {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
     },
-    /// The certificate and the key do not go together, or are of a kind that is not supported.
+    /// The certificate and the key do not match, or are of an unsupported kind.
     #[error("{path}: {reason}", path = path.display())]
     Certificate {
         /// The certificate's file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         reason: rustls::Error,
     },
-    /// The authorities cannot be used.
+    /// The root certificates cannot be used.
     #[error("{path}: {reason}", path = path.display())]
     Authorities {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         reason: rustls::server::VerifierBuilderError,
     },
 }
 
-/// The files of a door that is locked by TLS, PEM.
+/// The TLS files of a listener, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerTls {
-    /// The certificate chain, ours first.
+pub struct ServerTlsFiles {
+    /// The certificate chain, the listener's certificate first.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Authorities whose client certificates are demanded; no client certificate is asked for without it.
+    /// Root certificates for client certificates, which are then required. Without it no client certificate is
+    /// requested.
     pub client_ca: Option<PathBuf>,
 }
 
-impl ServerTls {
+impl ServerTlsFiles {
     /// Reads the files.
     ///
     /// # Errors
-    /// When they cannot be read, or do not go together.
+    /// If the files cannot be read, or certificate and key do not match.
     pub fn read(&self) -> Result<ServerConfig, TlsFileError> {
         let wrong = |reason| TlsFileError::Certificate { path: self.certificate.clone(), reason };
-        let builder = ServerConfig::builder_with_provider(provider())
+        let builder = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()
             .map_err(wrong)?;
         let builder = match &self.client_ca {
             Some(path) => {
-                let verifier = WebPkiClientVerifier::builder_with_provider(authorities(path)?, provider())
-                    .build()
-                    .map_err(|reason| TlsFileError::Authorities { path: path.clone(), reason })?;
+                let verifier = WebPkiClientVerifier::builder_with_provider(
+                    read_root_certificates(path)?,
+                    crypto_provider(),
+                )
+                .build()
+                .map_err(|reason| TlsFileError::Authorities { path: path.clone(), reason })?;
                 builder.with_client_cert_verifier(verifier)
             }
             None => builder.with_no_client_auth(),
         };
-        builder.with_single_cert(certificates(&self.certificate)?, private_key(&self.key)?).map_err(wrong)
+        builder
+            .with_single_cert(read_certificates(&self.certificate)?, read_private_key(&self.key)?)
+            .map_err(wrong)
     }
 }
 
-/// What is wrong with a PEM file. The library's own words quote lines of it.
+/// The cause of a PEM error. The library's own text quotes lines of the file.
 fn reason(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
@@ -91,11 +97,11 @@ fn reason(error: &pem::Error) -> String {
     }
 }
 
-/// The certificates of a file, one at least.
+/// Reads the certificates of a file, at least one.
 ///
 /// # Errors
-/// When it cannot be read, or holds none.
-pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+/// If the file cannot be read, or has no certificate.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let what = "certificates";
     let file = |error| TlsFileError::File { path: path.to_owned(), what, reason: reason(&error) };
     let found: Vec<_> =
@@ -106,11 +112,11 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFile
     Ok(found)
 }
 
-/// The private key of a file.
+/// Reads the private key of a file.
 ///
 /// # Errors
-/// When it cannot be read, or holds none.
-pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+/// If the file cannot be read, or has no key.
+pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| TlsFileError::File {
         path: path.to_owned(),
         what: "a private key",
@@ -118,23 +124,23 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> 
     })
 }
 
-/// The authorities of a file, one at least that can be used.
+/// Reads the root certificates of a file, at least one that can be used.
 ///
 /// # Errors
-/// When it cannot be read, or holds none.
-pub fn authorities(path: &Path) -> Result<Arc<RootCertStore>, TlsFileError> {
+/// If the file cannot be read, or has no usable certificate.
+pub fn read_root_certificates(path: &Path) -> Result<Arc<RootCertStore>, TlsFileError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        // A bundle may hold authorities of kinds that nobody uses any more; one bad one does not spoil the rest.
+    for certificate in read_certificates(path)? {
+        // A bundle may hold certificates of obsolete kinds; one of them does not make the others useless.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {
-        return Err(TlsFileError::Empty { path: path.to_owned(), what: "usable authorities" });
+        return Err(TlsFileError::Empty { path: path.to_owned(), what: "usable certificates" });
     }
     Ok(Arc::new(roots))
 }
 
-/// What does the arithmetic of TLS.
-pub fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+/// The cryptography provider of all TLS connections.
+pub fn crypto_provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

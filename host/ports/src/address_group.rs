@@ -1,13 +1,13 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Whom a limit by address counts together: one IPv4 address, or one IPv6 network of 64 bits. A host with IPv6 usually has
-/// all addresses of such a network, so a single address says nothing.
+/// The unit of limits by address: one IPv4 address, or one IPv6 network of 64 bits. A host with IPv6 usually has all
+/// addresses of such a network, so a limit by single address would not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressGroup(IpAddr);
 
 impl AddressGroup {
-    /// The group of an address. An IPv4 address that came in over an IPv6 socket counts as IPv4.
+    /// Returns the group of an address. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
