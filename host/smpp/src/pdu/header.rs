@@ -1,8 +1,8 @@
-use crate::Status;
+use crate::CommandStatus;
 use crate::wire::HEADER_LENGTH;
 use bytes::{BufMut, BytesMut};
 
-/// An SMPP command_id (34 §5.1.2.1); unknown values are kept as they are.
+/// An SMPP command_id (34 §5.1.2.1); unknown values are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CommandId(pub u32);
 
@@ -44,25 +44,25 @@ impl CommandId {
     /// cancel_broadcast_sm.
     pub const CANCEL_BROADCAST_SM: Self = Self(0x113);
 
-    /// Whether bit 31 says response.
+    /// Whether this is a response (bit 31).
     #[must_use]
     pub fn is_response(self) -> bool {
         self.0 & 0x8000_0000 != 0
     }
 
-    /// The response that answers it.
+    /// The response to this request.
     #[must_use]
     pub fn response(self) -> Self {
         Self(self.0 | 0x8000_0000)
     }
 
-    /// The request that it answers.
+    /// The request of this response.
     #[must_use]
     pub fn request(self) -> Self {
         Self(self.0 & 0x7FFF_FFFF)
     }
 
-    /// Whether it is a request that the specification knows.
+    /// Whether this is a request of the specification.
     #[must_use]
     pub fn is_known_request(self) -> bool {
         matches!(self.0, 0x01..=0x09 | 0x0B | 0x15 | 0x21 | 0x102 | 0x103 | 0x111..=0x113)
@@ -72,18 +72,18 @@ impl CommandId {
 /// A PDU header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Octets in the whole PDU.
+    /// Octets of the whole PDU.
     pub length: u32,
-    /// What it is.
+    /// The command.
     pub command: CommandId,
-    /// The status; only responses have one.
-    pub status: Status,
-    /// The number that a response echoes.
+    /// The status; only set in responses.
+    pub status: CommandStatus,
+    /// The sequence number, which a response echoes.
     pub sequence: u32,
 }
 
 impl Header {
-    /// Reads a header, if all of it is there.
+    /// Decodes a header; `None` if it is incomplete.
     #[must_use]
     #[inline]
     pub fn decode(octets: &[u8]) -> Option<Self> {
@@ -93,13 +93,13 @@ impl Header {
         Some(Self {
             length: word(0),
             command: CommandId(word(4)),
-            status: Status(word(8)),
+            status: CommandStatus(word(8)),
             sequence: word(12),
         })
     }
 
     #[inline]
-    pub(crate) fn put(out: &mut BytesMut, command: CommandId, status: Status, sequence: u32) -> usize {
+    pub(crate) fn put(out: &mut BytesMut, command: CommandId, status: CommandStatus, sequence: u32) -> usize {
         let start = out.len();
         out.put_u32(0);
         out.put_u32(command.0);

@@ -1,15 +1,15 @@
-//! What may be asked of a message that was submitted before: query_sm, cancel_sm, replace_sm.
+//! Requests about a submitted message: query_sm, cancel_sm, replace_sm.
 
-use super::sm::{fits_text, one_text, put_short_message, short_message};
+use super::sm::{check_single_text, fits_text, put_short_message, short_message};
 use crate::wire::{BodyError, Reader, fits, fits_time, put_address, put_c_string};
-use crate::{Status, Tlvs};
+use crate::{CommandStatus, Tlvs};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
 /// query_sm (34 §4.8.1).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QuerySm {
-    /// The id.
+    /// The message id.
     pub message_id: Bytes,
     /// The source of the submission.
     pub source: Address,
@@ -19,14 +19,18 @@ impl QuerySm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            message_id: reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?,
-            source: reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?,
+            message_id: reader.c_string(
+                65,
+                CommandStatus::RINVMSGID,
+                "message_id has more than 64 octets",
+            )?,
+            source: reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {
@@ -38,7 +42,7 @@ impl QuerySm {
 /// query_sm_resp (34 §4.8.2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QuerySmResp {
-    /// The id.
+    /// The message id.
     pub message_id: Bytes,
     /// Empty while the message is not final.
     pub final_date: Bytes,
@@ -49,7 +53,7 @@ pub struct QuerySmResp {
 }
 
 impl QuerySmResp {
-    /// `None` where it ends before the state: such an answer says nothing about the message.
+    /// `None` if the body ends before the state: such a response says nothing about the message.
     pub(crate) fn decode(mut reader: Reader) -> Option<Self> {
         Some(Self {
             message_id: reader.lenient_c_string(),
@@ -71,7 +75,7 @@ impl QuerySmResp {
 pub struct CancelSm {
     /// Limits a cancel without id.
     pub service_type: Bytes,
-    /// The id; empty: all from source to destination.
+    /// The message id; empty: all messages from source to destination.
     pub message_id: Bytes,
     /// The source of the submission.
     pub source: Address,
@@ -83,22 +87,35 @@ impl CancelSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            service_type: reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?,
-            message_id: reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?,
-            source: reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?,
+            service_type: reader.c_string(
+                6,
+                CommandStatus::RINVSERTYP,
+                "service_type has more than 5 octets",
+            )?,
+            message_id: reader.c_string(
+                65,
+                CommandStatus::RINVMSGID,
+                "message_id has more than 64 octets",
+            )?,
+            source: reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?,
             destination: reader.address(
                 21,
-                Status::RINVDSTADR,
+                CommandStatus::RINVDSTADR,
                 "destination_addr has more than 20 octets",
             )?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
-        fits(&self.destination.value, 21, Status::RINVDSTADR, "destination_addr has more than 20 octets")
+        fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
+        fits(
+            &self.destination.value,
+            21,
+            CommandStatus::RINVDSTADR,
+            "destination_addr has more than 20 octets",
+        )
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {
@@ -112,7 +129,7 @@ impl CancelSm {
 /// replace_sm (34 §4.10.1).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReplaceSm {
-    /// The id.
+    /// The message id.
     pub message_id: Bytes,
     /// The source of the submission.
     pub source: Address,
@@ -133,12 +150,16 @@ pub struct ReplaceSm {
 impl ReplaceSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
-        let message_id = reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        let source = reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
-        let schedule_delivery_time =
-            reader.c_string(17, Status::RINVSCHED, "schedule_delivery_time has more than 16 octets")?;
+        let message_id =
+            reader.c_string(65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        let source = reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
+        let schedule_delivery_time = reader.c_string(
+            17,
+            CommandStatus::RINVSCHED,
+            "schedule_delivery_time has more than 16 octets",
+        )?;
         let validity_period =
-            reader.c_string(17, Status::RINVEXPIRY, "validity_period has more than 16 octets")?;
+            reader.c_string(17, CommandStatus::RINVEXPIRY, "validity_period has more than 16 octets")?;
         let replace = Self {
             message_id,
             source,
@@ -149,19 +170,19 @@ impl ReplaceSm {
             short_message: short_message(&mut reader)?,
             tlvs: Tlvs::decode(reader.rest())?,
         };
-        one_text(&replace.short_message, &replace.tlvs)?;
+        check_single_text(&replace.short_message, &replace.tlvs)?;
         Ok(replace)
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
         fits_time(
             &self.schedule_delivery_time,
-            Status::RINVSCHED,
+            CommandStatus::RINVSCHED,
             "schedule_delivery_time has not 16 octets",
         )?;
-        fits_time(&self.validity_period, Status::RINVEXPIRY, "validity_period has not 16 octets")?;
+        fits_time(&self.validity_period, CommandStatus::RINVEXPIRY, "validity_period has not 16 octets")?;
         fits_text(&self.short_message, &self.tlvs)
     }
 

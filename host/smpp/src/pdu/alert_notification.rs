@@ -1,5 +1,5 @@
 use crate::wire::{BodyError, Reader, fits, put_address};
-use crate::{Status, Tlvs};
+use crate::{CommandStatus, Tlvs};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
@@ -8,7 +8,7 @@ use model::Address;
 pub struct AlertNotification {
     /// The handset that has become available.
     pub source: Address,
-    /// Who is told.
+    /// The ESME's address.
     pub esme: Address,
     /// ms_availability_status.
     pub tlvs: Tlvs,
@@ -18,15 +18,15 @@ impl AlertNotification {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            source: reader.address(65, Status::RINVSRCADR, "source_addr has more than 64 octets")?,
-            esme: reader.address(65, Status::RINVDSTADR, "esme_addr has more than 64 octets")?,
+            source: reader.address(65, CommandStatus::RINVSRCADR, "source_addr has more than 64 octets")?,
+            esme: reader.address(65, CommandStatus::RINVDSTADR, "esme_addr has more than 64 octets")?,
             tlvs: Tlvs::decode(reader.rest())?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.source.value, 65, Status::RINVSRCADR, "source_addr has more than 64 octets")?;
-        fits(&self.esme.value, 65, Status::RINVDSTADR, "esme_addr has more than 64 octets")
+        fits(&self.source.value, 65, CommandStatus::RINVSRCADR, "source_addr has more than 64 octets")?;
+        fits(&self.esme.value, 65, CommandStatus::RINVDSTADR, "esme_addr has more than 64 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {

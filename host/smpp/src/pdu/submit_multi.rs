@@ -1,18 +1,18 @@
-//! One text to many: submit_multi and its answer.
+//! submit_multi, a submission to several destinations, and its response.
 
 use super::Sm;
 use crate::wire::{BodyError, Reader, fits, put_address, put_c_string};
-use crate::{Status, Tlvs};
+use crate::{CommandStatus, Tlvs};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
-/// The most destinations that submit_multi may name (34 §5.2.24).
+/// The most destinations of a submit_multi (34 §5.2.24).
 const MAX_DESTINATIONS: usize = 254;
 
 /// One destination of submit_multi.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
-    /// A number.
+    /// An address.
     Address(Address),
     /// A distribution list.
     List(Bytes),
@@ -21,35 +21,36 @@ pub enum Destination {
 /// submit_multi (34 §4.5.1).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SubmitMulti {
-    /// Up to 254.
+    /// The destinations, up to 254.
     pub destinations: Vec<Destination>,
-    /// Everything else; its own destination is empty.
+    /// All other fields; its own destination is empty.
     pub sm: Sm,
 }
 
 impl SubmitMulti {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
-        let service_type = reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        let source = reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        let service_type =
+            reader.c_string(6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        let source = reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
         let count = reader.u8()?;
         if count == 0 || usize::from(count) > MAX_DESTINATIONS {
-            return Err(BodyError::new(Status::RINVNUMDESTS, "number_of_dests is not 1 to 254"));
+            return Err(BodyError::new(CommandStatus::RINVNUMDESTS, "number_of_dests is not 1 to 254"));
         }
         let mut destinations = Vec::new();
         for _ in 0..count {
             destinations.push(match reader.u8()? {
                 1 => Destination::Address(reader.address(
                     21,
-                    Status::RINVDSTADR,
+                    CommandStatus::RINVDSTADR,
                     "a destination has more than 20 octets",
                 )?),
                 2 => Destination::List(reader.c_string(
                     21,
-                    Status::RINVDLNAME,
+                    CommandStatus::RINVDLNAME,
                     "dl_name has more than 20 octets",
                 )?),
-                _ => return Err(BodyError::new(Status::RINVDESTFLAG, "dest_flag is neither 1 nor 2")),
+                _ => return Err(BodyError::new(CommandStatus::RINVDESTFLAG, "dest_flag is neither 1 nor 2")),
             });
         }
         let sm = Sm::decode_from_esm_class(reader, service_type, source, Address::default())?;
@@ -58,15 +59,20 @@ impl SubmitMulti {
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
         if self.destinations.is_empty() || self.destinations.len() > MAX_DESTINATIONS {
-            return Err(BodyError::new(Status::RINVNUMDESTS, "number_of_dests is not 1 to 254"));
+            return Err(BodyError::new(CommandStatus::RINVNUMDESTS, "number_of_dests is not 1 to 254"));
         }
         for destination in &self.destinations {
             match destination {
                 Destination::Address(address) => {
-                    fits(&address.value, 21, Status::RINVDSTADR, "a destination has more than 20 octets")?;
+                    fits(
+                        &address.value,
+                        21,
+                        CommandStatus::RINVDSTADR,
+                        "a destination has more than 20 octets",
+                    )?;
                 }
                 Destination::List(name) => {
-                    fits(name, 21, Status::RINVDLNAME, "dl_name has more than 20 octets")?;
+                    fits(name, 21, CommandStatus::RINVDLNAME, "dl_name has more than 20 octets")?;
                 }
             }
         }
@@ -94,37 +100,37 @@ impl SubmitMulti {
     }
 }
 
-/// A destination that submit_multi did not reach.
+/// A destination to which the message was not submitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsuccess {
-    /// Which.
+    /// The address.
     pub address: Address,
-    /// Why.
-    pub status: Status,
+    /// The reason.
+    pub status: CommandStatus,
 }
 
 /// submit_multi_resp (34 §4.5.2).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SubmitMultiResp {
-    /// One id for all.
+    /// The message id of all destinations.
     pub message_id: Bytes,
-    /// Those that were refused.
+    /// The refused destinations.
     pub unsuccess: Vec<Unsuccess>,
-    /// The optional part.
+    /// TLVs.
     pub tlvs: Tlvs,
 }
 
 impl SubmitMultiResp {
-    /// As far as it goes: an answer that ends early still has an id.
+    /// Decodes as far as possible: a short response still has an id.
     pub(crate) fn decode(mut reader: Reader) -> Self {
         let message_id = reader.lenient_c_string();
         let mut unsuccess = Vec::new();
         for _ in 0..reader.u8().unwrap_or_default() {
-            let address = reader.address(21, Status::RINVDSTADR, "an address has more than 20 octets");
+            let address = reader.address(21, CommandStatus::RINVDSTADR, "an address has more than 20 octets");
             let (Ok(address), Ok(status)) = (address, reader.u32()) else {
                 return Self { message_id, unsuccess, tlvs: Tlvs::default() };
             };
-            unsuccess.push(Unsuccess { address, status: Status(status) });
+            unsuccess.push(Unsuccess { address, status: CommandStatus(status) });
         }
         Self { message_id, unsuccess, tlvs: Tlvs::from_raw(reader.rest()) }
     }

@@ -1,16 +1,16 @@
 use model::ErrorClass;
 use std::fmt;
 
-/// An SMPP command_status (34 §5.1.3; values from 0x100 are 5.0). Unknown values are kept as they are.
+/// An SMPP command_status (34 §5.1.3; values from 0x100 are 5.0). Unknown values are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Status(pub u32);
+pub struct CommandStatus(pub u32);
 
 macro_rules! statuses {
     ($($value:literal $name:ident $text:literal,)*) => {
-        impl Status {
+        impl CommandStatus {
             $(#[doc = $text] pub const $name: Self = Self($value);)*
 
-            /// The specification's name, for people.
+            /// The name in the specification.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self.0 {
@@ -92,14 +92,14 @@ statuses! {
     0x112 RINVBCASTCHANIND "Invalid broadcast channel indicator.",
 }
 
-impl Status {
+impl CommandStatus {
     /// Whether the request succeeded.
     #[must_use]
     pub fn is_ok(self) -> bool {
         self == Self::ROK
     }
 
-    /// What a client should make of a refusal. A link's own table may say otherwise for single values.
+    /// The error class of a refusal. A link's configuration may override it for single values.
     #[must_use]
     pub fn class(self) -> ErrorClass {
         match self {
@@ -113,13 +113,13 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for CommandStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:02X} {}", self.0, self.name())
     }
 }
 
-impl fmt::Debug for Status {
+impl fmt::Debug for CommandStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -2,60 +2,60 @@ use crate::Bind;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// What becomes of a request that comes while as many of the peer's are unanswered as may be.
+/// The handling of a request beyond the peer's window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WhenFull {
-    /// It waits. When too much waits, the owner is told to stop reading, and the peer's own socket fills up.
+pub enum WindowFullPolicy {
+    /// The request waits. If too much waits, the owner stops reading, and the peer's socket fills up.
     #[default]
     Wait,
-    /// It is answered at once with `RTHROTTLED`.
+    /// The request is answered at once with `RTHROTTLED`.
     Throttle,
 }
 
-/// What both roles may set.
+/// Options of both roles.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Our name in bind answers.
+pub struct SmppOptions {
+    /// Our system_id in bind responses.
     pub system_id: Bytes,
-    /// The interface version that we show; 0x34 unless a peer insists on another.
+    /// The interface version that we send; 0x34 unless a peer requires another.
     pub interface_version: u8,
-    /// Requests of the peer's that may be unanswered by our owner; more wait in the session.
+    /// Requests of the peer that the owner may leave unanswered; more wait in the session.
     pub window_in: usize,
-    /// What becomes of those beyond that window.
-    pub when_full: WhenFull,
-    /// Octets of requests that wait beyond that window; then nothing more is read.
+    /// The handling of requests beyond that window.
+    pub window_full_policy: WindowFullPolicy,
+    /// Octets of waiting requests beyond that window; then nothing more is read.
     pub backlog: usize,
     /// Requests of ours that may be unanswered.
     pub window_out: usize,
-    /// Silence after which an enquire_link is sent; zero for never.
+    /// The silence after which an enquire_link is sent; zero: never.
     pub enquire_interval: Duration,
-    /// How long its answer, or any other sign of life, may take.
+    /// The time for its answer, or for any other sign of life.
     pub enquire_timeout: Duration,
-    /// Enquiries in a row without a sign of life after which the session ends.
+    /// Consecutive enquire_links without a sign of life after which the session ends.
     pub enquire_misses: u32,
-    /// How long the peer may take to answer a request.
+    /// The time for the answer to a request.
     pub response_timeout: Duration,
-    /// How long the peer may take to bind, or to answer our bind.
+    /// The time for the bind, or for the answer to our bind.
     pub init_timeout: Duration,
-    /// Silence after which the session ends; zero for never.
+    /// The silence after which the session ends; zero: never.
     pub inactivity: Duration,
-    /// How long the rest of a PDU may take once its first octet is there.
+    /// The time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// How long an unbind may take.
+    /// The time for an unbind.
     pub unbind_timeout: Duration,
     /// The longest PDU before the bind.
     pub limit_before_bind: u32,
-    /// The longest PDU after it; message_payload alone may hold 65,535 octets.
+    /// The longest PDU after the bind; message_payload alone may hold 65,535 octets.
     pub limit_after_bind: u32,
 }
 
-impl Default for Options {
+impl Default for SmppOptions {
     fn default() -> Self {
         Self {
             system_id: Bytes::from_static(b"SWITCHYARD"),
             interface_version: 0x34,
             window_in: 100,
-            when_full: WhenFull::Wait,
+            window_full_policy: WindowFullPolicy::Wait,
             backlog: 256 * 1024,
             window_out: 10,
             enquire_interval: Duration::from_secs(30),
@@ -72,32 +72,32 @@ impl Default for Options {
     }
 }
 
-/// A client's session: what it binds as.
+/// Options of a client session.
 #[derive(Clone, Debug)]
-pub struct ClientOptions {
+pub struct SmppClientOptions {
     /// Common settings.
-    pub options: Options,
+    pub options: SmppOptions,
     /// The bind to send.
     pub bind: Bind,
     /// Wait for the peer's outbind with this password before binding.
     pub await_outbind: Option<Bytes>,
 }
 
-/// The interface version that a peer showed at its bind.
+/// The interface version of a peer, from its bind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Version(pub u8);
+pub struct InterfaceVersion(pub u8);
 
-impl Version {
+impl InterfaceVersion {
     /// 3.4.
     pub const V34: Self = Self(0x34);
 
-    /// Whether the peer takes TLVs and long message ids: 3.4 and later, and those that show no sensible version.
+    /// Whether the peer takes TLVs and long message ids: 3.4 and later, and peers without a valid version.
     #[must_use]
     pub fn takes_tlvs(self) -> bool {
         self.0 == 0 || self.0 >= 0x34
     }
 
-    /// Whether 5.0's meanings apply.
+    /// Whether the peer follows 5.0.
     #[must_use]
     pub fn is_v5(self) -> bool {
         (0x50..0x60).contains(&self.0)

@@ -1,69 +1,69 @@
-use super::{CloseReason, Version};
+use super::{CloseReason, InterfaceVersion};
 use crate::pdu::BindMode;
 
-/// Which end of the connection we are.
+/// Our side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
-    /// The SMSC's.
+pub(super) enum SessionRole {
+    /// The SMSC.
     Server,
-    /// The ESME's.
+    /// The ESME.
     Client,
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SessionState {
-    /// Connected; nobody has bound.
+    /// Connected, not bound.
     Open,
     /// Client: our bind is sent.
     Binding {
         /// Its sequence number.
         sequence: u32,
     },
-    /// Server: a bind waits for the owner's judgement. What comes after it waits too.
-    Judging {
-        /// What it asks for.
+    /// Server: a bind waits for the owner's decision; later input waits too.
+    BindPending {
+        /// The requested mode.
         mode: BindMode,
         /// Its sequence number.
         sequence: u32,
     },
     /// Bound.
     Bound {
-        /// As what.
+        /// The bind mode.
         mode: BindMode,
-        /// What the peer speaks.
-        version: Version,
+        /// The peer's version.
+        version: InterfaceVersion,
     },
-    /// We have sent unbind; what comes in is still answered.
+    /// We have sent unbind; incoming requests are still answered.
     Unbinding {
-        /// As what it was bound.
+        /// The bind mode before.
         mode: BindMode,
-        /// What the peer speaks.
-        version: Version,
+        /// The peer's version.
+        version: InterfaceVersion,
         /// The unbind's sequence number.
         sequence: u32,
     },
-    /// The peer has sent unbind; its earlier requests are being answered.
+    /// The peer has sent unbind; its earlier requests are still answered.
     PeerUnbinding {
-        /// As what it was bound.
+        /// The bind mode before.
         mode: BindMode,
-        /// What the peer speaks.
-        version: Version,
+        /// The peer's version.
+        version: InterfaceVersion,
         /// The unbind's sequence number.
         sequence: u32,
     },
-    /// Over.
+    /// The session has ended.
     Closed(CloseReason),
 }
 
 impl SessionState {
-    /// As what the session is or was bound, and what its peer speaks; `None` before the bind and after the end.
-    pub(super) fn binding(self) -> Option<(BindMode, Version)> {
+    /// The bind mode and the peer's version, while bound or unbinding; `None` otherwise.
+    pub(super) fn binding(self) -> Option<(BindMode, InterfaceVersion)> {
         match self {
             Self::Bound { mode, version }
             | Self::Unbinding { mode, version, .. }
             | Self::PeerUnbinding { mode, version, .. } => Some((mode, version)),
-            Self::Open | Self::Binding { .. } | Self::Judging { .. } | Self::Closed(_) => None,
+            Self::Open | Self::Binding { .. } | Self::BindPending { .. } | Self::Closed(_) => None,
         }
     }
 
@@ -72,13 +72,13 @@ impl SessionState {
     }
 }
 
-/// Why a request cannot be sent now.
+/// The reason why a request cannot be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// As many requests are unanswered as may be.
+    /// The window is full.
     #[error("the window is full")]
     WindowFull,
-    /// Not bound, or not in the mode that allows it, or already unbinding.
+    /// The session is not bound, not in a mode that allows the request, or unbinding.
     #[error("the session's state does not allow it")]
     WrongState,
 }

@@ -2,20 +2,20 @@ use super::Header;
 use crate::wire::HEADER_LENGTH;
 use bytes::{Bytes, BytesMut};
 
-/// What stands at the front of a stream.
+/// The PDU at the front of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Frame {
-    /// Not enough octets for a PDU yet.
+pub enum PduFrame {
+    /// The PDU is incomplete.
     Incomplete,
-    /// A PDU, cut out of the stream: its header and its body.
+    /// A complete PDU: its header and its body.
     Whole(Header, Bytes),
-    /// A length that no PDU may have. Where the next one begins cannot be known: the stream is lost.
+    /// A length that no PDU may have. The beginning of the next PDU cannot be known, so the stream is lost.
     Impossible(Header),
 }
 
-impl Frame {
-    /// Cuts the PDU at the front out of `input`, if it is whole. `limit` is the longest PDU that is taken, in octets; a
-    /// longer one is seen at its header, before anything of its body is kept.
+impl PduFrame {
+    /// Cuts the PDU at the front out of `input`, if it is complete. `limit` is the longest PDU accepted, in octets; a
+    /// longer one is recognized by its header, before its body is stored.
     pub fn cut(input: &mut BytesMut, limit: u32) -> Self {
         let Some(header) = Header::decode(input) else { return Self::Incomplete };
         let length = header.length as usize;

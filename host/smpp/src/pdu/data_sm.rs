@@ -1,5 +1,5 @@
 use crate::wire::{BodyError, Reader, fits, put_address, put_c_string};
-use crate::{Status, Tlvs, tag};
+use crate::{CommandStatus, Tlvs, tag};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
@@ -18,7 +18,7 @@ pub struct DataSm {
     pub registered_delivery: u8,
     /// As in submit_sm.
     pub data_coding: u8,
-    /// message_payload among them.
+    /// TLVs, including message_payload.
     pub tlvs: Tlvs,
 }
 
@@ -26,11 +26,15 @@ impl DataSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            service_type: reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?,
-            source: reader.address(65, Status::RINVSRCADR, "source_addr has more than 64 octets")?,
+            service_type: reader.c_string(
+                6,
+                CommandStatus::RINVSERTYP,
+                "service_type has more than 5 octets",
+            )?,
+            source: reader.address(65, CommandStatus::RINVSRCADR, "source_addr has more than 64 octets")?,
             destination: reader.address(
                 65,
-                Status::RINVDSTADR,
+                CommandStatus::RINVDSTADR,
                 "destination_addr has more than 64 octets",
             )?,
             esm_class: reader.u8()?,
@@ -41,12 +45,17 @@ impl DataSm {
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        fits(&self.source.value, 65, Status::RINVSRCADR, "source_addr has more than 64 octets")?;
-        fits(&self.destination.value, 65, Status::RINVDSTADR, "destination_addr has more than 64 octets")
+        fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.source.value, 65, CommandStatus::RINVSRCADR, "source_addr has more than 64 octets")?;
+        fits(
+            &self.destination.value,
+            65,
+            CommandStatus::RINVDSTADR,
+            "destination_addr has more than 64 octets",
+        )
     }
 
-    /// The text, which data_sm has in message_payload only; `None` without one.
+    /// The text, from message_payload; `None` without it.
     #[must_use]
     pub fn text(&self) -> Option<Bytes> {
         self.tlvs.get(tag::MESSAGE_PAYLOAD)
