@@ -1,11 +1,11 @@
-//! What SGIP says of a message beyond what SMPP's fields can hold. It travels with the message as parameters of a private
-//! range, so that it survives between an SP's Submit, our own interfaces and a gateway's Submit.
+//! The fields of SGIP messages that SMPP has no place for. They travel with the message as TLVs of a private range,
+//! so that they survive between an SP's Submit, our own interfaces and a gateway's Submit.
 
 use crate::{Sequence, Submit};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::RangeInclusive;
 
-/// The tags in use. SMPP leaves 0x1400 to 0x3FFF to vendors; links to SMPP peers take these out.
+/// The tags. SMPP leaves 0x1400 to 0x3FFF to vendors; links to SMPP peers remove these.
 pub const PRIVATE_TAGS: RangeInclusive<u16> = 0x1500..=0x15FF;
 
 const CHARGE_NUMBER: u16 = 0x1501;
@@ -23,9 +23,9 @@ const RESERVE: u16 = 0x150C;
 const SEQUENCE: u16 = 0x150D;
 const REFERENCE: u16 = 0x150E;
 
-/// The fields, each as on the wire, `None` where nobody said anything.
+/// The fields, each as on the wire; `None` if not set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Fields {
+pub struct SgipFields {
     /// See [`Submit::charge_number`].
     pub charge_number: Option<Bytes>,
     /// See [`Submit::corp_id`].
@@ -50,14 +50,14 @@ pub struct Fields {
     pub message_type: Option<u8>,
     /// See [`Submit::reserve`]: the LinkID.
     pub reserve: Option<[u8; 8]>,
-    /// The sequence of the SP's Submit, by which a Report to it names the message.
+    /// The sequence of the SP's Submit, which a Report to the SP names.
     pub sequence: Option<Sequence>,
-    /// The submitter's own word for the message, at most 255 octets; ours only, never on an SGIP link.
+    /// The submitter's own reference of the message, at most 255 octets; never sent over SGIP.
     pub reference: Option<Bytes>,
 }
 
-impl Fields {
-    /// What a Submit says, as it is.
+impl SgipFields {
+    /// Reads the fields of a Submit.
     #[must_use]
     pub fn of(submit: &Submit, sequence: Sequence) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Fields {
         }
     }
 
-    /// Puts what is said into a Submit.
+    /// Writes the fields that are set into a Submit.
     pub fn put_into(&self, submit: &mut Submit) {
         fn set<T: Clone>(field: &mut T, said: Option<&T>) {
             if let Some(said) = said {
@@ -99,7 +99,7 @@ impl Fields {
         set(&mut submit.reserve, self.reserve.as_ref());
     }
 
-    /// Appends the fields as parameters: two octets tag, two length, value.
+    /// Appends the fields as TLVs: two octets tag, two length, value.
     pub fn append_to(&self, tlvs: &mut BytesMut) {
         let mut put = |tag: u16, value: &[u8]| {
             let value = value.get(..255).unwrap_or(value);
@@ -141,8 +141,7 @@ impl Fields {
         }
     }
 
-    /// Reads the fields out of a message's parameters. What is no parameter of ours is left alone; a damaged one ends the
-    /// reading.
+    /// Reads the fields from a message's TLVs. Other TLVs are ignored; a malformed one ends the reading.
     #[must_use]
     pub fn read(tlvs: &Bytes) -> Self {
         let mut fields = Self::default();
@@ -171,9 +170,9 @@ impl Fields {
     }
 }
 
-/// A message's parameters without the private ones: what an SMPP peer may see.
+/// A message's TLVs without the private ones, for SMPP peers.
 #[must_use]
-pub fn without_private(tlvs: &Bytes) -> Bytes {
+pub fn without_private_tlvs(tlvs: &Bytes) -> Bytes {
     let is_private = |tag: u16| PRIVATE_TAGS.contains(&tag);
     if !Parameters::new(tlvs).any(|(tag, _)| is_private(tag)) {
         return tlvs.clone();
@@ -187,7 +186,7 @@ pub fn without_private(tlvs: &Bytes) -> Bytes {
     kept.freeze()
 }
 
-/// Tags, and where their values stand.
+/// Tags, and the ranges of their values.
 struct Parameters<'a> {
     octets: &'a [u8],
     at: usize,
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_17_the_fields_of_a_submit_travel_with_the_message() {
+    fn check_17_the_fields_of_a_submit_round_trip_as_tlvs() {
         let submit = Submit {
             charge_number: "000000000000000000000".into(),
             corp_id: "12345".into(),
@@ -232,15 +231,15 @@ mod tests {
         };
         let sequence = Sequence { node: 1, time: 2, counter: 3 };
         let mut tlvs = BytesMut::from(&[0x02, 0x04, 0, 2, 9, 9][..]);
-        Fields::of(&submit, sequence).append_to(&mut tlvs);
+        SgipFields::of(&submit, sequence).append_to(&mut tlvs);
         let tlvs = tlvs.freeze();
-        let fields = Fields::read(&tlvs);
-        assert_eq!(fields, Fields::of(&submit, sequence));
+        let fields = SgipFields::read(&tlvs);
+        assert_eq!(fields, SgipFields::of(&submit, sequence));
         let mut again = Submit::default();
         fields.put_into(&mut again);
         assert_eq!(again, submit);
-        assert_eq!(without_private(&tlvs), &[0x02, 0x04, 0, 2, 9, 9][..]);
-        assert_eq!(Fields::read(&tlvs.slice(..6)), Fields::default());
-        assert_eq!(Fields::read(&Bytes::from_static(&[0x15, 0x0C, 0, 9, 1])), Fields::default());
+        assert_eq!(without_private_tlvs(&tlvs), &[0x02, 0x04, 0, 2, 9, 9][..]);
+        assert_eq!(SgipFields::read(&tlvs.slice(..6)), SgipFields::default());
+        assert_eq!(SgipFields::read(&Bytes::from_static(&[0x15, 0x0C, 0, 9, 1])), SgipFields::default());
     }
 }

@@ -1,59 +1,59 @@
 use model::{ErrorClass, Refusal, RejectReason};
 use std::fmt;
 
-/// Which list of codes and which habits a peer follows.
+/// The list of result codes that a peer follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dialect {
     /// SGIP 1.2 §5.2.
     #[default]
     V12,
-    /// SGIP 1.3 §5.2: group sending forbidden, 32 and 33 mean something else.
+    /// SGIP 1.3 §5.2: group sending is forbidden; 32 and 33 have another meaning.
     V13,
 }
 
-/// The one octet that says how a command or a message fared: `Result` of an answer, `ErrorCode` of a Report.
+/// The result of a command or the error of a message: `Result` of an answer, `ErrorCode` of a Report.
 ///
-/// Operators have lists of their own, so every value is possible and none is an error by itself.
+/// Operators have lists of their own, so every value is possible.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ResultCode(pub u8);
 
 impl ResultCode {
-    /// Taken.
+    /// Success.
     pub const OK: Self = Self(0);
-    /// Name or password wrong.
+    /// Wrong login name or password.
     pub const LOGIN: Self = Self(1);
-    /// Bound already.
+    /// The connection is bound already.
     pub const REPEATED_LOGIN: Self = Self(2);
     /// Too many connections from one node.
     pub const CONNECTIONS: Self = Self(3);
-    /// The login type is not one for this end.
+    /// The login type does not match this node.
     pub const LOGIN_TYPE: Self = Self(4);
-    /// A parameter's form or range.
+    /// A parameter has a wrong form or range.
     pub const PARAMETER: Self = Self(5);
     /// Not a mobile number that is served.
     pub const NUMBER: Self = Self(6);
-    /// Message id wrong.
+    /// Wrong message id.
     pub const MESSAGE_ID: Self = Self(7);
-    /// A length is wrong.
+    /// Wrong length.
     pub const LENGTH: Self = Self(8);
-    /// The sequence number was used before for something else.
+    /// The sequence number was used before for another command.
     pub const SEQUENCE: Self = Self(9);
-    /// The node is busy: queue full and the like.
+    /// The node is busy, for example because its queue is full.
     pub const BUSY: Self = Self(11);
     /// The function is not offered.
     pub const NOT_OFFERED: Self = Self(30);
     /// System failure (1.2).
     pub const SYSTEM: Self = Self(32);
-    /// Over the agreed rate (vendor's list; the number of SMPP's ESME_RTHROTTLED).
+    /// The agreed rate is exceeded (from vendors' lists; the number of SMPP's ESME_RTHROTTLED).
     pub const FLOW: Self = Self(88);
 
-    /// Whether it is the code for success.
+    /// Whether the code means success.
     #[must_use]
     pub fn is_ok(self) -> bool {
         self == Self::OK
     }
 
-    /// What a refusal of a Submit with this code means for the message.
+    /// The error class of a Submit refused with this code.
     #[must_use]
     pub fn class(self, dialect: Dialect) -> ErrorClass {
         match (self.0, dialect) {
@@ -66,7 +66,7 @@ impl ResultCode {
         }
     }
 
-    /// The code for a submission that was refused.
+    /// The code for a submission that the engine refused.
     #[must_use]
     pub fn of(refusal: Refusal) -> Self {
         match refusal {
@@ -82,7 +82,7 @@ impl ResultCode {
             Refusal::Rejected(
                 RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::NoCredit,
             ) => Self::NOT_OFFERED,
-            // The user does not want it: the vendors' "on the blacklist".
+            // Vendors' lists call this "on the blacklist".
             Refusal::Rejected(RejectReason::OptedOut) => Self(69),
             Refusal::KeyReused => Self::SEQUENCE,
             Refusal::UnknownMessage | Refusal::WrongState => Self::MESSAGE_ID,
@@ -90,7 +90,7 @@ impl ResultCode {
         }
     }
 
-    /// Its meaning, for people (SGIP 1.2 §5.2, SGIP 1.3 §5.2, and the vendors' list at the end of the latter).
+    /// The meaning, for people (SGIP 1.2 §5.2, SGIP 1.3 §5.2, and the vendors' list at the end of the latter).
     #[must_use]
     pub fn meaning(self, dialect: Dialect) -> &'static str {
         if dialect == Dialect::V13 {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_tried_later() {
+    fn result_codes_that_may_be_retried() {
         let later: Vec<u8> = (0..=255)
             .filter(|code| *code != 0 && ResultCode(*code).class(Dialect::V12) != ErrorClass::Permanent)
             .collect();

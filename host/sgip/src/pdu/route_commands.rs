@@ -1,15 +1,15 @@
-//! Route maintenance between gateways and their directory (SGIP 1.2 §4.2.3.6 to §4.2.3.15). An SP platform only needs to
-//! know these commands when it sees them, so their layouts are a table.
+//! Route maintenance between gateways and their directory (SGIP 1.2 §4.2.3.6 to §4.2.3.15). An SP platform only has
+//! to recognize these commands, so their layouts are a table.
 
-use super::{Command, RESERVE};
+use super::{RESERVE, SgipCommand};
 use crate::ResultCode;
-use crate::wire::{Ended, Reader, Write};
+use crate::wire::{EndOfBody, Reader, Write};
 use bytes::{Bytes, BytesMut};
 
 /// One field of a layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteField {
-    /// Text of this width.
+    /// Text of this width in octets.
     Text(usize),
     /// A number of one octet.
     Octet,
@@ -17,12 +17,12 @@ pub enum RouteField {
     Number,
 }
 
-/// What stands in a field.
+/// The value of a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RouteValue {
-    /// In a [`RouteField::Text`].
+    /// The value of a [`RouteField::Text`].
     Text(Bytes),
-    /// In a [`RouteField::Octet`] or [`RouteField::Number`].
+    /// The value of a [`RouteField::Octet`] or [`RouteField::Number`].
     Number(u32),
 }
 
@@ -31,7 +31,7 @@ pub enum RouteValue {
 pub struct RouteRow {
     /// Type, number, mark, code, gateway, its address, login, password.
     pub fields: Vec<RouteValue>,
-    /// Kept as it came.
+    /// Preserved.
     pub reserve: [u8; RESERVE],
 }
 
@@ -41,20 +41,20 @@ const ROW: &[RouteField] = &[Octet, Text(21), Text(10), Text(5), Text(6), Number
 const ROW_LENGTH: usize = 87;
 
 impl RouteField {
-    /// The fields of a command, its Reserve left out; empty for commands that are not of this family.
+    /// The fields of a command without its Reserve; empty for commands outside this family.
     #[must_use]
-    pub fn layout(command: Command) -> &'static [Self] {
+    pub fn layout(command: SgipCommand) -> &'static [Self] {
         match command {
-            Command::AddSp => &[Text(6), Text(21), Text(10), Text(5)],
-            Command::ModifySp => &[Text(6), Text(21), Text(10), Text(21), Text(10), Text(5)],
-            Command::DeleteSp => &[Text(6), Text(21), Text(10)],
-            Command::QueryRoute => &[Octet, Text(21), Text(10)],
-            Command::AddTeleSeg => &[Text(6), Text(7), Text(1), Text(4)],
-            Command::ModifyTeleSeg => &[Text(6), Text(7), Text(7), Text(1), Text(4)],
-            Command::DeleteTeleSeg => &[Text(6), Text(7)],
-            Command::AddSmg => &[Text(6), Number, Text(16), Text(16)],
-            Command::ModifySmg => &[Text(6), Text(6), Number, Text(16), Text(16)],
-            Command::DeleteSmg => &[Text(6)],
+            SgipCommand::AddSp => &[Text(6), Text(21), Text(10), Text(5)],
+            SgipCommand::ModifySp => &[Text(6), Text(21), Text(10), Text(21), Text(10), Text(5)],
+            SgipCommand::DeleteSp => &[Text(6), Text(21), Text(10)],
+            SgipCommand::QueryRoute => &[Octet, Text(21), Text(10)],
+            SgipCommand::AddTeleSeg => &[Text(6), Text(7), Text(1), Text(4)],
+            SgipCommand::ModifyTeleSeg => &[Text(6), Text(7), Text(7), Text(1), Text(4)],
+            SgipCommand::DeleteTeleSeg => &[Text(6), Text(7)],
+            SgipCommand::AddSmg => &[Text(6), Number, Text(16), Text(16)],
+            SgipCommand::ModifySmg => &[Text(6), Text(6), Number, Text(16), Text(16)],
+            SgipCommand::DeleteSmg => &[Text(6)],
             _ => &[],
         }
     }
@@ -74,7 +74,7 @@ fn encode_fields(layout: &[RouteField], values: &[RouteValue], out: &mut BytesMu
     }
 }
 
-fn decode_fields(layout: &[RouteField], reader: &mut Reader<'_>) -> Result<Vec<RouteValue>, Ended> {
+fn decode_fields(layout: &[RouteField], reader: &mut Reader<'_>) -> Result<Vec<RouteValue>, EndOfBody> {
     layout
         .iter()
         .map(|field| {
@@ -87,11 +87,11 @@ fn decode_fields(layout: &[RouteField], reader: &mut Reader<'_>) -> Result<Vec<R
         .collect()
 }
 
-pub(super) fn encode(command: Command, values: &[RouteValue], out: &mut BytesMut) {
+pub(super) fn encode(command: SgipCommand, values: &[RouteValue], out: &mut BytesMut) {
     encode_fields(RouteField::layout(command), values, out);
 }
 
-pub(super) fn decode(command: Command, reader: &mut Reader<'_>) -> Result<Vec<RouteValue>, Ended> {
+pub(super) fn decode(command: SgipCommand, reader: &mut Reader<'_>) -> Result<Vec<RouteValue>, EndOfBody> {
     decode_fields(RouteField::layout(command), reader)
 }
 
@@ -104,15 +104,15 @@ pub(super) fn encode_answer(result: ResultCode, rows: &[RouteRow], out: &mut Byt
     }
 }
 
-/// A packet with an empty body ends a table that came in several.
-pub(super) fn decode_answer(reader: &mut Reader<'_>) -> Result<(ResultCode, Vec<RouteRow>), Ended> {
-    if reader.left() == 0 {
+/// A PDU with an empty body ends a table that is sent in several answers.
+pub(super) fn decode_answer(reader: &mut Reader<'_>) -> Result<(ResultCode, Vec<RouteRow>), EndOfBody> {
+    if reader.remaining() == 0 {
         return Ok((ResultCode::OK, Vec::new()));
     }
     let result = ResultCode(reader.u8()?);
-    let count = usize::try_from(reader.u32()?).map_err(|_| Ended)?;
-    if count > reader.left() / ROW_LENGTH {
-        return Err(Ended);
+    let count = usize::try_from(reader.u32()?).map_err(|_| EndOfBody)?;
+    if count > reader.remaining() / ROW_LENGTH {
+        return Err(EndOfBody);
     }
     let mut rows = Vec::with_capacity(count);
     for _ in 0..count {

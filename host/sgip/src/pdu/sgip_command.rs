@@ -1,8 +1,8 @@
-/// What a command asks for (SGIP 1.2 §5.1).
+/// An SGIP command (SGIP 1.2 §5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 #[expect(missing_docs, reason = "the names of the specification")]
-pub enum Command {
+pub enum SgipCommand {
     Bind = 1,
     Unbind = 2,
     Submit = 3,
@@ -26,8 +26,8 @@ pub enum Command {
 /// Set in the ids of answers.
 const ANSWER: u32 = 0x8000_0000;
 
-impl Command {
-    /// All of them.
+impl SgipCommand {
+    /// All commands.
     pub const ALL: [Self; 18] = [
         Self::Bind,
         Self::Unbind,
@@ -49,19 +49,19 @@ impl Command {
         Self::Trace,
     ];
 
-    /// Its id on the wire.
+    /// The command id.
     #[must_use]
     pub fn id(self) -> u32 {
         self as u32
     }
 
-    /// The id of its answer.
+    /// The command id of its answer.
     #[must_use]
     pub fn answer_id(self) -> u32 {
         self as u32 | ANSWER
     }
 
-    /// The command of an id, and whether the id is its answer's.
+    /// The command of an id, and whether the id is that of its answer.
     #[must_use]
     pub fn of(id: u32) -> Option<(Self, bool)> {
         let command = Self::ALL.into_iter().find(|command| command.id() == id & !ANSWER)?;

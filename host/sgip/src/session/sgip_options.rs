@@ -1,44 +1,43 @@
-use crate::Command;
+use crate::SgipCommand;
 use std::time::Duration;
 
-/// Which end of the connection we are; whoever connects is the one who sends commands (SGIP 1.2 §3.1).
+/// Our side of the connection. The side that connects sends the commands (SGIP 1.2 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum SgipRole {
     /// We connected.
     Connector,
-    /// The peer did.
+    /// The peer connected.
     Acceptor,
 }
 
-/// Settings of a session. A time of zero is never.
+/// Options of a session. A time of zero means never.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SgipOptions {
     /// Commands of ours that may be unanswered (SGIP 1.2 §3.1: 32).
     pub window_out: usize,
-    /// Commands of the peer's that may be unanswered by our owner; more are not read.
+    /// Commands of the peer that the owner may leave unanswered; more are not read.
     pub window_in: usize,
-    /// How long an answer may take before the command is sent again.
+    /// The time for an answer, before the command is repeated.
     pub response_timeout: Duration,
-    /// How often a command is sent in all before it is given up.
+    /// How often a command is sent in all.
     pub tries: u32,
-    /// How long the login and its answer may take.
+    /// The time for the login and its answer.
     pub bind_timeout: Duration,
-    /// Silence, with nothing unanswered, after which the connection ends.
+    /// The idle time, with no command unanswered, after which the connection ends.
     pub idle: Duration,
-    /// How long the rest of a PDU may take once its first octet is there.
+    /// The time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// How long the answer to our Unbind may take.
+    /// The time for the answer to our Unbind.
     pub unbind_timeout: Duration,
-    /// The longest PDU that is taken. [`crate::MAX_PDU`] is what may be sent, but a hundred users with a text are more.
+    /// The longest PDU accepted. We send at most [`crate::MAX_PDU`], but a Submit to a hundred users is longer.
     pub limit: u32,
-    /// Match answers by node and counter alone where no whole sequence fits: some peers take the time apart and put it
-    /// together again.
+    /// Whether answers match by node and counter alone if no whole sequence matches: some peers rebuild the time.
     pub loose_match: bool,
     /// The commands that the owner handles; others are answered with an error.
-    pub accepts: Vec<Command>,
+    pub accepts: Vec<SgipCommand>,
 }
 
-impl Default for Options {
+impl Default for SgipOptions {
     fn default() -> Self {
         Self {
             window_out: 32,

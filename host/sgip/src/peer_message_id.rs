@@ -1,11 +1,11 @@
-//! Under which id a Report speaks of a message, and numbers as SGIP writes them.
+//! Message ids of Reports, and the normalization of user numbers.
 
 use crate::Sequence;
 use model::PeerMessageId;
 
-/// A number without what may stand before it: `+`, `00`, and the country code 86 of a mobile number.
+/// A number without its prefix: `+`, `00`, and the country code 86 of a mobile number.
 ///
-/// Peers write one number with and without it, also the same peer in a Submit and its Report.
+/// Peers write one number with and without the prefix, even the same peer in a Submit and its Report.
 #[must_use]
 pub fn home_number(number: &[u8]) -> &[u8] {
     let rest = number.strip_prefix(b"+").or_else(|| number.strip_prefix(b"00")).unwrap_or(number);
@@ -16,11 +16,11 @@ pub fn home_number(number: &[u8]) -> &[u8] {
     }
 }
 
-/// The id under which a gateway's Report speaks of a message: the sequence of its Submit and the user, since one Submit
-/// may have many (SGIP 1.2 §4.2.3.5).
+/// The message id for the Reports of a gateway: the sequence of the Submit and the user, since one Submit may have
+/// many users (SGIP 1.2 §4.2.3.5).
 ///
-/// Form: the thirty digits of the sequence, a colon, and the number without what may stand before it; so people can look
-/// it up in an operator's logs.
+/// The form is the thirty digits of the sequence, a colon, and the number without its prefix, so that people can find
+/// it in an operator's logs.
 #[must_use]
 pub fn peer_message_id(submit: Sequence, user: &[u8]) -> PeerMessageId {
     let mut id = PeerMessageId::default();
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_user_however_written() {
+    fn every_form_of_a_user_number_has_one_id() {
         let sequence = Sequence { node: 3_010_012_345, time: 1_120_203_226, counter: 2 };
         let id = peer_message_id(sequence, b"8613012345678");
         assert_eq!(id.0.as_slice(), b"301001234511202032260000000002:13012345678");
