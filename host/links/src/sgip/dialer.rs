@@ -1,68 +1,69 @@
-//! Connections that we make: to gateways, to Submit; to SPs, to Deliver and Report.
+//! The SGIP dialer: connects to gateways, to Submit, and to SPs, to Deliver and Report.
 
-use super::connection::{Connection, Ended};
+use super::connection::{Connection, ConnectionEnd};
 use super::options::{GatewayOptions, SpOptions};
-use super::outgoing::Target;
-use crate::accounts::Control;
+use super::outgoing::OutgoingTarget;
+use crate::accounts::ControlReceiver;
+use crate::accounts::LinkControl;
 use crate::backoff::BackOff;
-use crate::server::Orders;
+use crate::link_record::{LinkPhase, LinkRecord, LinkRole};
 use crate::shared::Shared;
-use crate::socket::Socket;
-use crate::state::{LinkRecord, LinkRole, Phase};
+use crate::tracked_socket::Socket;
 use crate::{PeerError, clock};
 use model::PeerId;
-use sgip::{Bind, LoginType, Options, ResultCode, Sequence, Session};
+use sgip::{Bind, LoginType, ResultCode, Sequence, Session, SgipOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
 
-/// A far end that is kept dialled.
+/// A gateway or SP whose connections are kept up.
 #[derive(Debug)]
-pub(crate) struct Dialled {
-    controls: Vec<UnboundedSender<Control>>,
+pub(crate) struct DialedNode {
+    controls: Vec<UnboundedSender<LinkControl>>,
 }
 
-impl Dialled {
-    /// Takes all connections down; they have until then.
+impl DialedNode {
+    /// Closes all connections; they have until `until`.
     pub(crate) fn stop(&self, until: Instant) {
         for control in &self.controls {
-            let _ = control.send(Control::Leave(until));
+            let _ = control.send(LinkControl::Close(until));
         }
     }
 }
 
-/// How long a connection must have been bound to count as one that works: some servers say yes to a login and close.
-const STEADY: Duration = Duration::from_secs(5);
+/// A connection counts as stable after this time: some servers accept a login and close.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 
-struct Dialler {
+/// Dials one connection to a gateway or SP, and keeps it up.
+struct Dialer {
     shared: Arc<Shared>,
     record: Arc<LinkRecord>,
-    target: Target,
+    target: OutgoingTarget,
     address: String,
     bind: Bind,
     node: u32,
     bind_timeout: Duration,
-    options: Options,
+    options: SgipOptions,
     /// Part 3 of the sequences of our own Binds.
     counter: AtomicU32,
 }
 
-/// Begins to dial a gateway.
+/// Starts to dial a gateway.
 pub(crate) fn gateway(
     shared: &Arc<Shared>,
     options: &Arc<GatewayOptions>,
     alive: &mpsc::Sender<()>,
-) -> Result<Dialled, PeerError> {
-    let session = Options {
+) -> Result<DialedNode, PeerError> {
+    let session = SgipOptions {
         window_out: options.window.max(1),
         response_timeout: options.response_timeout,
         tries: options.tries.max(1),
         bind_timeout: options.bind_timeout,
-        limit: options.habits.limit,
-        loose_match: options.habits.loose_match,
-        ..Options::default()
+        limit: options.quirks.limit,
+        loose_match: options.quirks.loose_match,
+        ..SgipOptions::default()
     };
     let bind = Bind {
         login_type: LoginType::SP,
@@ -70,27 +71,28 @@ pub(crate) fn gateway(
         password: options.login_password.0.clone(),
         reserve: [0; 8],
     };
-    let target = Target::Gateway(options.clone());
-    let to = To { name: &options.name, peer: options.peer, address: &options.address, node: options.node };
+    let target = OutgoingTarget::Gateway(options.clone());
+    let to =
+        DialTarget { name: &options.name, peer: options.peer, address: &options.address, node: options.node };
     dial(shared, alive, &to, &target, &bind, &session, options.connections)
 }
 
-/// Begins to dial an SP's listener.
+/// Starts to dial an SP's listener.
 pub(crate) fn sp(
     shared: &Arc<Shared>,
     name: &str,
     peer: PeerId,
     options: &Arc<SpOptions>,
     alive: &mpsc::Sender<()>,
-) -> Result<Dialled, PeerError> {
-    let session = Options {
+) -> Result<DialedNode, PeerError> {
+    let session = SgipOptions {
         window_out: options.window.max(1),
         response_timeout: options.response_timeout,
         tries: options.tries.max(1),
         bind_timeout: Duration::from_secs(10),
-        limit: options.habits.limit,
-        loose_match: options.habits.loose_match,
-        ..Options::default()
+        limit: options.quirks.limit,
+        loose_match: options.quirks.loose_match,
+        ..SgipOptions::default()
     };
     let bind = Bind {
         login_type: LoginType::GATEWAY,
@@ -98,13 +100,13 @@ pub(crate) fn sp(
         password: options.login_password.0.clone(),
         reserve: [0; 8],
     };
-    let target = Target::Sp { peer, options: options.clone() };
-    let to = To { name, peer, address: &options.address, node: options.node };
+    let target = OutgoingTarget::Sp { peer, options: options.clone() };
+    let to = DialTarget { name, peer, address: &options.address, node: options.node };
     dial(shared, alive, &to, &target, &bind, &session, options.connections)
 }
 
-/// Whom to dial.
-struct To<'a> {
+/// The node to dial.
+struct DialTarget<'a> {
     name: &'a str,
     peer: PeerId,
     address: &'a str,
@@ -114,12 +116,12 @@ struct To<'a> {
 fn dial(
     shared: &Arc<Shared>,
     alive: &mpsc::Sender<()>,
-    to: &To<'_>,
-    target: &Target,
+    to: &DialTarget<'_>,
+    target: &OutgoingTarget,
     bind: &Bind,
-    options: &Options,
+    options: &SgipOptions,
     connections: usize,
-) -> Result<Dialled, PeerError> {
+) -> Result<DialedNode, PeerError> {
     let is_address = to
         .address
         .rsplit_once(':')
@@ -129,11 +131,11 @@ fn dial(
     }
     let mut controls = Vec::new();
     for number in 0..connections.max(1) {
-        let (control, orders) = unbounded_channel();
+        let (control, commands) = unbounded_channel();
         controls.push(control);
         let record = LinkRecord::new(LinkRole::Client, to.peer, to.name, number, false);
         shared.records.add(record.clone());
-        let dialler = Dialler {
+        let dialer = Dialer {
             shared: shared.clone(),
             record,
             target: target.clone(),
@@ -146,34 +148,34 @@ fn dial(
         };
         let alive = alive.clone();
         tokio::spawn(async move {
-            dialler.keep(orders).await;
+            dialer.run(commands).await;
             drop(alive);
         });
     }
-    Ok(Dialled { controls })
+    Ok(DialedNode { controls })
 }
 
-impl Dialler {
-    /// Keeps one connection up until it is told to stop.
-    async fn keep(self, mut orders: Orders) {
-        let mut backoff = BackOff::new(BackOff::LONGEST);
+impl Dialer {
+    /// Keeps one connection up until it is told to close.
+    async fn run(self, mut commands: ControlReceiver) {
+        let mut backoff = BackOff::new(BackOff::MAX);
         loop {
-            let (ended, returned) = self.once(orders).await;
-            orders = returned;
-            if ended.wanted {
+            let (end, returned) = self.dial_once(commands).await;
+            commands = returned;
+            if end.requested {
                 break;
             }
-            let steady =
-                ended.bound_at.is_some_and(|at| clock::now().saturating_duration_since(at) >= STEADY);
-            if steady {
+            let stable =
+                end.bound_at.is_some_and(|at| clock::now().saturating_duration_since(at) >= STABLE_AFTER);
+            if stable {
                 backoff.reset();
             }
-            let wait = match ended.refused {
-                // Connections that live long are not what the protocol was made for: gateways close what is idle, and
-                // coming back at once is what they expect (SGIP 1.2 §3.1).
-                None if steady => Duration::from_millis(100),
+            let wait = match end.refused {
+                // The protocol is not made for long connections: gateways close an idle one and expect an immediate
+                // reconnect (SGIP 1.2 §3.1).
+                None if stable => Duration::from_millis(100),
                 refused => {
-                    self.record.error(ended.why.clone());
+                    self.record.set_error(end.reason.clone());
                     let least = match refused {
                         Some(ResultCode::LOGIN | ResultCode::LOGIN_TYPE) => Duration::from_secs(30),
                         _ => Duration::ZERO,
@@ -181,49 +183,50 @@ impl Dialler {
                     backoff.next(None, getrandom::u64().unwrap_or(20)).max(least)
                 }
             };
-            let (peer, link, why) = (&self.record.name, self.record.number, &ended.why);
+            let (peer, link, reason) = (&self.record.name, self.record.number, &end.reason);
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            if ended.refused == Some(ResultCode::LOGIN) {
+            if end.refused == Some(ResultCode::LOGIN) {
                 tracing::error!(
                     %peer,
                     link,
-                    %why,
+                    %reason,
                     wait_ms,
-                    "the peer refuses our login, and is dialled again after the wait: check login-name and login-password"
+                    "login refused; check login-name and login-password"
                 );
             } else {
-                tracing::warn!(%peer, link, %why, wait_ms, "link is down; dialled again after the wait");
+                tracing::warn!(%peer, link, %reason, wait_ms, "link down");
             }
-            self.record.back_off(wait);
+            self.record.set_back_off(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.record.dial_now.notified() => backoff.reset(),
-                _ = orders.recv() => break,
+                _ = commands.recv() => break,
             }
         }
         self.shared.records.remove(&self.record);
     }
 
-    /// One connection, from dialling to its end.
-    async fn once(&self, mut orders: Orders) -> (Ended, Orders) {
-        self.record.phase(Phase::Connecting);
-        let failed = |why: String, wanted| Ended { why, refused: None, bound_at: None, wanted };
+    /// Runs one connection, from the dial to its end.
+    async fn dial_once(&self, mut commands: ControlReceiver) -> (ConnectionEnd, ControlReceiver) {
+        self.record.set_phase(LinkPhase::Connecting);
+        let failed =
+            |reason: String, requested| ConnectionEnd { reason, refused: None, bound_at: None, requested };
         let address = &self.address;
         let stream = tokio::select! {
             connected = tokio::time::timeout(self.bind_timeout, TcpStream::connect(address.as_str())) => {
                 match connected {
                     Ok(Ok(stream)) => stream,
-                    Ok(Err(error)) => return (failed(format!("{address}: cannot connect: {error}"), false), orders),
-                    Err(_) => return (failed(format!("{address}: no connection in time"), false), orders),
+                    Ok(Err(error)) => return (failed(format!("{address}: cannot connect: {error}"), false), commands),
+                    Err(_) => return (failed(format!("{address}: connect timeout"), false), commands),
                 }
             }
-            _ = orders.recv() => return (failed("told to go".to_owned(), true), orders),
+            _ = commands.recv() => return (failed("closed on request".to_owned(), true), commands),
         };
         if let Ok(remote) = stream.peer_addr() {
-            self.record.remote(remote);
+            self.record.set_remote(remote);
         }
         let _ = stream.set_nodelay(true);
-        self.record.phase(Phase::Binding);
+        self.record.set_phase(LinkPhase::Binding);
         let sequence = Sequence::new(self.node, clock::wall(), self.counter.fetch_add(1, Relaxed));
         let session = Session::connector(clock::now(), self.options.clone(), &self.bind, sequence);
         let (control, inner) = unbounded_channel();
@@ -235,22 +238,22 @@ impl Dialler {
             inner,
             self.target.clone(),
         );
-        // A task of its own: should it die by a fault of ours, the far end is dialled again all the same.
+        // The connection runs in a task of its own: if that panics, the peer is dialed again nevertheless.
         let mut run = tokio::spawn(connection.run());
-        let mut wanted = false;
-        let mut ended = loop {
+        let mut requested = false;
+        let mut end = loop {
             tokio::select! {
-                ended = &mut run => match ended {
-                    Ok(ended) => break ended,
-                    Err(fault) => break failed(format!("a fault of ours: {fault}"), false),
+                end = &mut run => match end {
+                    Ok(end) => break end,
+                    Err(fault) => break failed(format!("internal error: {fault}"), false),
                 },
-                order = orders.recv(), if !wanted => {
-                    wanted = true;
-                    let _ = control.send(order.unwrap_or_else(|| Control::Leave(clock::now())));
+                command = commands.recv(), if !requested => {
+                    requested = true;
+                    let _ = control.send(command.unwrap_or_else(|| LinkControl::Close(clock::now())));
                 }
             }
         };
-        ended.wanted |= wanted;
-        (ended, orders)
+        end.requested |= requested;
+        (end, commands)
     }
 }

@@ -1,44 +1,46 @@
-//! Commands that far ends send us: Deliver and Report from gateways, Submit from SPs.
+//! Incoming commands: Deliver and Report from gateways, Submit from SPs.
 
-use super::mapping::{self, FromSp};
+use super::mapping::{self, SubmitContext};
 use super::options::{GatewayOptions, SpOptions};
 use crate::accounts::Account;
 use crate::clock;
+use crate::link_record::LinkRecord;
 use crate::shared::Shared;
-use crate::state::LinkRecord;
-use doors::{Protocol, Refused};
-use engine::{Answer, Event, ReplyTo};
-use model::{Address, Final, FinalState, LinkId, Message, PeerMessageId, Refusal, SubmissionKey, Timestamp};
-use sgip::{Command, Dialect, Pdu, ResultCode, Sequence, Submit};
+use engine::{EngineAnswer, Event, ReplyTo};
+use model::{
+    Address, FinalRecord, FinalState, IdempotencyKey, LinkId, Message, PeerMessageId, Refusal, Timestamp,
+};
+use ports::{Protocol, RefusalRecord};
+use sgip::{Dialect, Pdu, ResultCode, Sequence, SgipCommand, Submit};
 use smpp::BindMode;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who sends commands on a connection that came in.
+/// The sender of the commands on an incoming connection.
 #[derive(Debug)]
-pub(super) enum Source {
-    /// An operator's gateway.
-    Gateway { options: Arc<GatewayOptions>, _seat: super::listen::Seat },
-    /// An SP with an account of ours.
-    Sp { account: Arc<Account>, options: Arc<SpOptions>, _seat: super::listen::Seat },
+pub(super) enum IncomingSource {
+    /// A gateway of an operator.
+    Gateway { options: Arc<GatewayOptions>, _permit: super::bind_authenticator::SessionPermit },
+    /// An SP with an account.
+    Sp { account: Arc<Account>, options: Arc<SpOptions>, _permit: super::bind_authenticator::SessionPermit },
 }
 
-/// What a command waits for before it is answered.
+/// What must arrive before a command is answered.
 #[derive(Debug)]
-pub(super) enum Waits {
-    /// One answer of the engine's.
-    Answer,
-    /// The answer to a Submit, whose refused messages then get a Report each.
-    Messages(Vec<Message>),
+pub(super) enum PendingAnswer {
+    /// One answer of the engine.
+    EngineAnswer,
+    /// The engine's answer to a Submit. Each refused message of it then gets a Report.
+    Submit(Vec<Message>),
 }
 
-type Taken = Result<(Vec<Event>, Waits), ResultCode>;
+type CommandResult = Result<(Vec<Event>, PendingAnswer), ResultCode>;
 
-impl Source {
-    pub(super) fn accepts(&self) -> Vec<Command> {
+impl IncomingSource {
+    pub(super) fn accepts(&self) -> Vec<SgipCommand> {
         match self {
-            Self::Gateway { .. } => vec![Command::Deliver, Command::Report, Command::UserReport],
-            Self::Sp { .. } => vec![Command::Submit],
+            Self::Gateway { .. } => vec![SgipCommand::Deliver, SgipCommand::Report, SgipCommand::UserReport],
+            Self::Sp { .. } => vec![SgipCommand::Submit],
         }
     }
 
@@ -51,8 +53,8 @@ impl Source {
 
     fn dialect(&self) -> Dialect {
         match self {
-            Self::Gateway { options, .. } => options.habits.dialect,
-            Self::Sp { options, .. } => options.habits.dialect,
+            Self::Gateway { options, .. } => options.quirks.dialect,
+            Self::Sp { options, .. } => options.quirks.dialect,
         }
     }
 
@@ -60,8 +62,9 @@ impl Source {
         super::version(self.dialect())
     }
 
-    /// Takes one command: what the engine is to know, and what the answer waits for. The number is its mark.
-    pub(super) fn take(
+    /// Handles one command. Returns the events for the engine, and what must arrive before the command is answered.
+    /// `number` is its token.
+    pub(super) fn on_command(
         &self,
         shared: &Shared,
         record: &LinkRecord,
@@ -69,11 +72,11 @@ impl Source {
         number: u64,
         sequence: Sequence,
         pdu: Pdu,
-    ) -> Taken {
-        record.inbound.named(super::kind(&pdu));
+    ) -> CommandResult {
+        record.inbound.count_named(super::kind(&pdu));
         let reply = ReplyTo { link, token: number };
         let digest = mapping::digest(&pdu);
-        let key = SubmissionKey {
+        let key = IdempotencyKey {
             octets: sequence.octets().as_slice().into(),
             digest,
             required: false,
@@ -85,34 +88,35 @@ impl Source {
         };
         match (self, pdu) {
             (Self::Gateway { options, .. }, Pdu::Deliver(deliver)) => {
-                let message = routed(mapping::reply(&deliver, options, clock::wall()));
+                let message = routed(mapping::mo_from_deliver(&deliver, options, clock::wall()));
                 let accept =
                     Event::AcceptMany { messages: vec![message], shared_id: false, key: Some(key), reply };
-                Ok((vec![accept], Waits::Answer))
+                Ok((vec![accept], PendingAnswer::EngineAnswer))
             }
             (Self::Gateway { options, .. }, Pdu::Report(report)) => {
-                // About a forwarded Deliver: we forward none.
+                // A Report about a forwarded Deliver; we forward none.
                 if report.report_type != 0 {
                     return Err(ResultCode::OK);
                 }
-                let receipt = mapping::receipt(&report);
-                Ok((vec![Event::Receipt { peer: options.peer, receipt, reply }], Waits::Answer))
+                let dlr = super::dlr::dlr_from_report(&report);
+                Ok((vec![Event::Dlr { peer: options.peer, dlr, reply }], PendingAnswer::EngineAnswer))
             }
             (Self::Gateway { options, .. }, Pdu::UserReport(report)) => {
                 let user = Address::new(0, 1, &report.user);
                 tracing::info!(
                     gateway = %options.name, user = %user.masked(), condition = report.condition,
-                    "a subscriber's state has changed"
+                    "subscriber state changed"
                 );
                 Err(ResultCode::OK)
             }
             (Self::Sp { account, options, .. }, Pdu::Submit(submit)) => {
-                let messages = submitted(account, options, &submit, sequence);
-                let messages = messages.inspect_err(|code| refused_here(shared, account, &submit, *code))?;
+                let messages = messages_from_submit(account, options, &submit, sequence);
+                let messages =
+                    messages.inspect_err(|code| record_refusal(shared, account, &submit, *code))?;
                 let messages: Vec<Message> = messages.into_iter().map(routed).collect();
                 let accept =
                     Event::AcceptMany { messages: messages.clone(), shared_id: false, key: Some(key), reply };
-                Ok((vec![accept], Waits::Messages(messages)))
+                Ok((vec![accept], PendingAnswer::Submit(messages)))
             }
             _ => Err(ResultCode::MESSAGE_ID),
         }
@@ -120,13 +124,13 @@ impl Source {
 }
 
 /// Counts a Submit that is refused before the engine sees it.
-fn refused_here(shared: &Shared, account: &Account, submit: &Submit, code: ResultCode) {
+fn record_refusal(shared: &Shared, account: &Account, submit: &Submit, code: ResultCode) {
     let word = match code {
         ResultCode::FLOW | ResultCode(33) => Refusal::Throttled.name(),
         _ => "invalid",
     };
     let destination = submit.users.first().map(|user| Address::new(0, 1, user)).unwrap_or_default();
-    let refused = Refused {
+    let refused = RefusalRecord {
         at: clock::wall(),
         protocol: Protocol::Sgip,
         source: Address::new(0, 1, &submit.sp_number),
@@ -134,11 +138,11 @@ fn refused_here(shared: &Shared, account: &Account, submit: &Submit, code: Resul
         code: word,
         reason: format!("SGIP result {code}").into(),
     };
-    shared.hub.refusals().record(account.options().peer, refused, 1);
+    shared.registry.refusals().record(account.options().peer, refused, 1);
 }
 
-/// The messages of an SP's Submit, within its account's rules.
-fn submitted(
+/// Makes the messages of an SP's Submit, according to the rules of its account.
+fn messages_from_submit(
     account: &Account,
     options: &SpOptions,
     submit: &Submit,
@@ -152,11 +156,15 @@ fn submitted(
     if source.is_empty() || !rules.source.allows(&source.value) {
         return Err(ResultCode::PARAMETER);
     }
-    let from =
-        FromSp { origin: rules.peer, validity: rules.validity, habits: &options.habits, wall: clock::wall() };
+    let from = SubmitContext {
+        origin: rules.peer,
+        validity: rules.validity,
+        quirks: &options.quirks,
+        wall: clock::wall(),
+    };
     let messages = from.messages(submit, sequence, &source)?;
-    if !account.take(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
-        return Err(match options.habits.dialect {
+    if !account.take_rate(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
+        return Err(match options.quirks.dialect {
             Dialect::V12 => ResultCode::FLOW,
             Dialect::V13 => ResultCode(33),
         });
@@ -164,53 +172,54 @@ fn submitted(
     Ok(messages)
 }
 
-/// Set in the marks of the Reports that a half-refused Submit brings about.
+/// Set in the tokens of the Reports of a Submit that is refused in part.
 const REPORT: u64 = 1 << 48;
 
 /// Commands that wait for the engine, by number.
 #[derive(Debug, Default)]
-pub(super) struct Owed {
-    waiting: HashMap<u64, Waits>,
-    /// Reports that must be durable before their Submit is answered.
+pub(super) struct PendingAnswers {
+    waiting: HashMap<u64, PendingAnswer>,
+    /// The number of Reports that must be durable before their Submit is answered.
     reports: HashMap<u64, usize>,
 }
 
-impl Owed {
-    pub(super) fn add(&mut self, number: u64, waits: Waits) {
-        self.waiting.insert(number, waits);
+impl PendingAnswers {
+    pub(super) fn add(&mut self, number: u64, pending: PendingAnswer) {
+        self.waiting.insert(number, pending);
     }
 
-    /// The engine has answered: what it is to know further, and the command that can now be answered, with its code.
-    pub(super) fn answered(
+    /// Handles the engine's answer. Returns further events for the engine, and the command that can now be answered,
+    /// with its code.
+    pub(super) fn on_engine_answer(
         &mut self,
-        source: &Source,
+        source: &IncomingSource,
         link: LinkId,
         token: u64,
-        answer: Answer,
+        answer: EngineAnswer,
     ) -> (Vec<Event>, Option<(u64, ResultCode)>) {
         if token & REPORT != 0 {
             let number = token & !REPORT;
-            return (Vec::new(), self.report_is_durable(number).then_some((number, ResultCode::OK)));
+            return (Vec::new(), self.on_report_stored(number).then_some((number, ResultCode::OK)));
         }
-        let Some(waits) = self.waiting.remove(&token) else { return (Vec::new(), None) };
-        let of = |refusal: Refusal| code_of(refusal, source.dialect());
+        let Some(pending) = self.waiting.remove(&token) else { return (Vec::new(), None) };
+        let of = |refusal: Refusal| refusal_code(refusal, source.dialect());
         let results = match answer {
-            Answer::AcceptedMany(results) => results,
-            Answer::Refused(refusal) => return (Vec::new(), Some((token, of(refusal)))),
+            EngineAnswer::AcceptedMany(results) => results,
+            EngineAnswer::Refused(refusal) => return (Vec::new(), Some((token, of(refusal)))),
             _ => return (Vec::new(), Some((token, ResultCode::OK))),
         };
         let first_refusal = results.iter().find_map(|result| result.err());
         let all_refused = results.iter().all(Result::is_err);
-        match (first_refusal, waits) {
+        match (first_refusal, pending) {
             (None, _) => (Vec::new(), Some((token, ResultCode::OK))),
             (Some(refusal), _) if all_refused => (Vec::new(), Some((token, of(refusal)))),
-            (Some(refusal), Waits::Answer) => (Vec::new(), Some((token, of(refusal)))),
-            (Some(_), Waits::Messages(messages)) => {
+            (Some(refusal), PendingAnswer::EngineAnswer) => (Vec::new(), Some((token, of(refusal)))),
+            (Some(_), PendingAnswer::Submit(messages)) => {
                 let reply = ReplyTo { link, token: token | REPORT };
                 let refused = messages.into_iter().zip(&results).filter_map(|(message, result)| {
                     let code = of((*result).err()?);
-                    let ended = Box::new(refused(code, clock::wall()));
-                    Some(Event::ReportAgain { message: Box::new(message), ended, reply })
+                    let ended = Box::new(rejected_final(code, clock::wall()));
+                    Some(Event::ResendDlr { message: Box::new(message), ended, reply })
                 });
                 let events: Vec<Event> = refused.collect();
                 self.reports.insert(token, events.len());
@@ -219,7 +228,7 @@ impl Owed {
         }
     }
 
-    fn report_is_durable(&mut self, number: u64) -> bool {
+    fn on_report_stored(&mut self, number: u64) -> bool {
         match self.reports.get_mut(&number) {
             Some(left) if *left > 1 => {
                 *left -= 1;
@@ -231,16 +240,16 @@ impl Owed {
     }
 }
 
-fn code_of(refusal: Refusal, dialect: Dialect) -> ResultCode {
+fn refusal_code(refusal: Refusal, dialect: Dialect) -> ResultCode {
     match (ResultCode::of(refusal), dialect) {
         (ResultCode::FLOW, Dialect::V13) => ResultCode(33),
         (code, _) => code,
     }
 }
 
-/// The end of a message that was never accepted, as its user's Report has it.
-fn refused(code: ResultCode, at: Timestamp) -> Final {
-    Final {
+/// The final record of a message that was never accepted, for the Report to its user.
+fn rejected_final(code: ResultCode, at: Timestamp) -> FinalRecord {
+    FinalRecord {
         state: FinalState::Rejected,
         at,
         error: u32::from(code.0),

@@ -46,42 +46,42 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket with the bookkeeping of what has left and how long the rest has been waiting.
+/// A socket that counts the octets written, and measures how long the rest has been waiting.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct TrackedSocket {
     socket: Socket,
-    /// Octets that the socket took.
+    /// Octets written to the socket.
     written: u64,
     /// TLS holds octets that the kernel has not taken.
     unflushed: bool,
-    /// What stood at the end of the output when it was last empty or last reached, and since when: all up to there must
-    /// be written in time. A reader that takes one octet at a time is slow too.
+    /// The end of the output when it was last empty or last reached, and the time: everything up to it must be
+    /// written in time. So a peer that reads one octet at a time counts as slow too.
     mark: Option<(u64, Instant)>,
     chunk: usize,
 }
 
-/// Octets read at a time: begins small, since most connections are idle, and grows with what comes.
+/// Octets read at a time. The size starts small, since most connections are idle, and grows with the traffic.
 const FIRST_CHUNK: usize = 2 << 10;
 const LARGEST_CHUNK: usize = 64 << 10;
-/// How long output must have waited for the link to count as held up by a slow reader.
-const STUCK: Duration = Duration::from_millis(100);
+/// After this time without progress the reader counts as slow.
+const STALL_AFTER: Duration = Duration::from_millis(100);
 
-impl Wire {
+impl TrackedSocket {
     pub(crate) fn new(socket: Socket) -> Self {
         Self { socket, written: 0, unflushed: false, mark: None, chunk: FIRST_CHUNK }
     }
 
-    /// How much of the stream has left.
+    /// The number of octets of the stream that are written.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
     /// Whether the socket takes nothing at the moment.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.mark.is_some_and(|(_, since)| since.elapsed() >= STUCK)
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.mark.is_some_and(|(_, since)| since.elapsed() >= STALL_AFTER)
     }
 
-    /// Reads what is there into `input`; 0 is the end.
+    /// Reads the available octets into `input`; 0 is the end.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -100,7 +100,8 @@ impl Wire {
         read
     }
 
-    /// Writes as much of `output` as the socket takes. Ready when something was written, or nothing can be any more.
+    /// Writes as much of `output` as the socket takes. Ready when something was written, or when the socket has
+    /// failed.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, output: &mut BytesMut) -> Poll<io::Result<()>> {
         let mut progress = false;
         while !output.is_empty() {
@@ -126,19 +127,24 @@ impl Wire {
         if progress { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Looks how long the output has been waiting: the moment by which it must have moved on.
-    pub(crate) fn watch(&mut self, now: Instant, waiting: usize, patience: Duration) -> Option<Instant> {
+    /// Measures how long the output has been waiting. Returns the moment by which it must make progress.
+    pub(crate) fn write_deadline(
+        &mut self,
+        now: Instant,
+        waiting: usize,
+        timeout: Duration,
+    ) -> Option<Instant> {
         let end = self.written + waiting as u64;
         match self.mark {
             _ if waiting == 0 => self.mark = None,
             Some((offset, _)) if self.written < offset => {}
             _ => self.mark = Some((end, now)),
         }
-        self.mark.map(|(_, since)| since + patience)
+        self.mark.map(|(_, since)| since + timeout)
     }
 
-    /// Writes out what is left and closes our end.
-    pub(crate) async fn say_goodbye(&mut self, output: &mut BytesMut, patience: Duration) {
+    /// Writes the rest of the output and shuts down our side.
+    pub(crate) async fn flush_and_shutdown(&mut self, output: &mut BytesMut, timeout: Duration) {
         let flush = async {
             while !output.is_empty() {
                 let count = self.socket.write(output).await?;
@@ -151,11 +157,11 @@ impl Wire {
             self.socket.flush().await?;
             self.socket.shutdown().await
         };
-        let _ = tokio::time::timeout(patience, flush).await;
+        let _ = tokio::time::timeout(timeout, flush).await;
     }
 
-    /// Reads and throws away what the peer still sends, until it closes or a moment is over: a socket that is closed
-    /// with octets unread resets the connection, and the reset would overtake our last words.
+    /// Reads and discards what the peer still sends, until it closes or one second has passed. Closing a socket with
+    /// unread octets resets the connection, and the reset would overtake our last octets.
     pub(crate) async fn linger(mut self) {
         let mut rest = [0; 512];
         let drain = async { while matches!(self.socket.read(&mut rest).await, Ok(count) if count > 0) {} };

@@ -1,34 +1,34 @@
-//! The client's side: peers that we dial, and dial again.
+//! The SMPP dialer: connects to SMSCs, binds, and reconnects.
 
-use crate::accounts::Control;
+use crate::accounts::ControlReceiver;
+use crate::accounts::LinkControl;
 use crate::backoff::BackOff;
-use crate::link::{Ended, Link};
-use crate::server::Orders;
+use crate::link::{Link, LinkEnd};
+use crate::link_record::{LinkPhase, LinkRecord, LinkRole};
 use crate::shared::Shared;
-use crate::socket::Socket;
-use crate::state::{LinkRecord, LinkRole, Phase};
-use crate::upstream::Upstream;
+use crate::smsc_requests::SmscRequests;
+use crate::tracked_socket::Socket;
 use crate::{PeerOptions, TlsError, clock, tls};
 use rustls_pki_types::ServerName;
-use smpp::{Bind, ClientOptions, Options, Session, Status};
+use smpp::{Bind, CommandStatus, Session, SmppClientOptions, SmppOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedSender, unbounded_channel};
 use tokio_rustls::TlsConnector;
 
-/// A peer cannot be dialled as configured.
+/// A peer cannot be dialed as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// Its TLS settings.
+    /// The TLS settings cannot be used.
     #[error("peer {name:?}: {reason}")]
     Tls {
         /// The peer.
         name: String,
-        /// What is wrong.
+        /// The cause.
         reason: TlsError,
     },
-    /// Its address.
+    /// The address is malformed.
     #[error(
         "peer {name:?}: {address:?} is not an address: expected host:port, such as smsc.example.net:2775"
     )]
@@ -43,35 +43,36 @@ pub enum PeerError {
     ShuttingDown,
 }
 
-/// A peer that is kept dialled.
+/// A peer whose links are kept up.
 #[derive(Debug)]
-pub(crate) struct Dialled {
+pub(crate) struct DialedPeer {
     pub(crate) options: Arc<PeerOptions>,
-    controls: Vec<UnboundedSender<Control>>,
+    controls: Vec<UnboundedSender<LinkControl>>,
 }
 
-impl Dialled {
-    /// Takes all links down; they have until then.
+impl DialedPeer {
+    /// Closes all links; they have until `until`.
     pub(crate) fn stop(&self, until: Instant) {
         for control in &self.controls {
-            let _ = control.send(Control::Leave(until));
+            let _ = control.send(LinkControl::Close(until));
         }
     }
 }
 
-struct Dialler {
+/// Dials one link to a peer, and keeps it up.
+struct Dialer {
     shared: Arc<Shared>,
     options: Arc<PeerOptions>,
     record: Arc<LinkRecord>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
-/// Begins to dial a peer.
+/// Starts to dial a peer.
 pub(crate) fn dial(
     shared: &Arc<Shared>,
     options: PeerOptions,
     alive: &mpsc::Sender<()>,
-) -> Result<Dialled, PeerError> {
+) -> Result<DialedPeer, PeerError> {
     let host = options
         .address
         .rsplit_once(':')
@@ -88,108 +89,109 @@ pub(crate) fn dial(
     let options = Arc::new(options);
     let mut controls = Vec::new();
     for number in 0..options.links.max(1) {
-        let (control, orders) = unbounded_channel();
+        let (control, commands) = unbounded_channel();
         controls.push(control);
         let record = LinkRecord::new(LinkRole::Client, options.peer, &options.name, number, tls.is_some());
         shared.records.add(record.clone());
-        let dialler = Dialler { shared: shared.clone(), options: options.clone(), record, tls: tls.clone() };
+        let dialer = Dialer { shared: shared.clone(), options: options.clone(), record, tls: tls.clone() };
         let alive = alive.clone();
         tokio::spawn(async move {
-            dialler.keep(orders).await;
+            dialer.run(commands).await;
             drop(alive);
         });
     }
-    Ok(Dialled { options, controls })
+    Ok(DialedPeer { options, controls })
 }
 
-/// How long a link must have been bound to count as one that works: a peer that accepts a bind and closes at once must
-/// not be hammered (sheet §2.3).
-const STEADY: Duration = Duration::from_secs(5);
+/// A link counts as stable after this time. A peer that accepts a bind and closes at once must not be dialed in quick
+/// succession (sheet §2.3).
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 
-impl Dialler {
-    /// Keeps one link up until it is told to stop.
-    async fn keep(self, mut orders: Orders) {
+impl Dialer {
+    /// Keeps one link up until it is told to close.
+    async fn run(self, mut commands: ControlReceiver) {
         let mut backoff = BackOff::new(self.options.redial_interval);
         loop {
             let began = clock::now();
-            let (ended, returned) = self.once(orders).await;
-            orders = returned;
-            if ended.wanted {
+            let (end, returned) = self.dial_once(commands).await;
+            commands = returned;
+            if end.requested {
                 break;
             }
-            self.record.error(ended.why.clone());
-            if ended.was_bound && clock::now().saturating_duration_since(began) >= STEADY {
+            self.record.set_error(end.reason.clone());
+            if end.was_bound && clock::now().saturating_duration_since(began) >= STABLE_AFTER {
                 backoff.reset();
             }
-            let wait = backoff.next(ended.refused, lot());
-            let (peer, link, why) = (&self.options.name, self.record.number, &ended.why);
+            let wait = backoff.next(end.refused, random());
+            let (peer, link, reason) = (&self.options.name, self.record.number, &end.reason);
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            if matches!(ended.refused, Some(Status::RINVPASWD | Status::RINVSYSID)) {
+            if matches!(end.refused, Some(CommandStatus::RINVPASWD | CommandStatus::RINVSYSID)) {
                 tracing::error!(
                     %peer,
                     link,
-                    %why,
+                    %reason,
                     wait_ms,
-                    "the peer refuses our credentials, and is dialled again after the wait: check system-id, password and system-type"
+                    "bind refused; check system-id, password and system-type"
                 );
             } else {
-                tracing::warn!(%peer, link, %why, wait_ms, "link is down; dialled again after the wait");
+                tracing::warn!(%peer, link, %reason, wait_ms, "link down");
             }
-            self.record.back_off(wait);
+            self.record.set_back_off(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.record.dial_now.notified() => backoff.reset(),
-                _ = orders.recv() => break,
+                _ = commands.recv() => break,
             }
         }
         self.shared.records.remove(&self.record);
     }
 
-    /// One connection, from dialling to its end.
-    async fn once(&self, mut orders: Orders) -> (Ended, Orders) {
-        self.record.phase(Phase::Connecting);
-        let failed = |why: String, wanted| Ended { why, refused: None, was_bound: false, wanted };
+    /// Runs one connection, from the dial to its end.
+    async fn dial_once(&self, mut commands: ControlReceiver) -> (LinkEnd, ControlReceiver) {
+        self.record.set_phase(LinkPhase::Connecting);
+        let failed =
+            |reason: String, requested| LinkEnd { reason, refused: None, was_bound: false, requested };
         let socket = tokio::select! {
             connected = tokio::time::timeout(self.options.bind_timeout, self.connect()) => match connected {
                 Ok(Ok(socket)) => socket,
-                Ok(Err(why)) => return (failed(why, false), orders),
+                Ok(Err(reason)) => return (failed(reason, false), commands),
                 Err(_) => {
-                    let why = format!("{}: no connection in time", self.options.address);
-                    return (failed(why, false), orders);
+                    let reason = format!("{}: connect timeout", self.options.address);
+                    return (failed(reason, false), commands);
                 }
             },
-            _ = orders.recv() => return (failed("told to go".to_owned(), true), orders),
+            _ = commands.recv() => return (failed("closed on request".to_owned(), true), commands),
         };
-        self.record.phase(Phase::Binding);
+        self.record.set_phase(LinkPhase::Binding);
         let session = Session::client(
             clock::now(),
-            client_options(self.shared.options.system_id.clone(), &self.options),
+            session_options(self.shared.options.system_id.clone(), &self.options),
         );
-        // The link takes its orders itself; they pass through here so that the next connection can have them too.
+        // The link handles the commands. They pass through here so that the next connection can get them too.
         let (control, inner) = unbounded_channel();
-        let upstream = Upstream { options: self.options.clone() };
-        let link = Link::outgoing(self.shared.clone(), self.record.clone(), socket, session, inner, upstream);
-        // A task of its own: should it die by a fault of ours, the peer is dialled again all the same.
+        let smsc = SmscRequests { options: self.options.clone() };
+        let link = Link::outgoing(self.shared.clone(), self.record.clone(), socket, session, inner, smsc);
+        // The link runs in a task of its own: if that panics, the peer is dialed again nevertheless.
         let mut run = tokio::spawn(link.run());
-        let mut wanted = false;
-        let mut ended = loop {
+        let mut requested = false;
+        let mut end = loop {
             tokio::select! {
-                ended = &mut run => match ended {
-                    Ok(ended) => break ended,
-                    Err(fault) => break failed(format!("a fault of ours: {fault}"), false),
+                end = &mut run => match end {
+                    Ok(end) => break end,
+                    Err(fault) => break failed(format!("internal error: {fault}"), false),
                 },
-                order = orders.recv(), if !wanted => {
-                    wanted = true;
-                    let order = order.unwrap_or_else(|| Control::Leave(clock::now()));
-                    let _ = control.send(order);
+                command = commands.recv(), if !requested => {
+                    requested = true;
+                    let command = command.unwrap_or_else(|| LinkControl::Close(clock::now()));
+                    let _ = control.send(command);
                 }
             }
         };
-        ended.wanted |= wanted;
-        if let Some(status) = ended.refused {
-            ended.why = format!("bind refused: {status}");
+        end.requested |= requested;
+        if let Some(status) = end.refused {
+            end.reason = format!("bind refused: {status}");
         }
-        (ended, orders)
+        (end, commands)
     }
 
     async fn connect(&self) -> Result<Socket, String> {
@@ -198,7 +200,7 @@ impl Dialler {
             .await
             .map_err(|error| format!("{address}: cannot connect: {error}"))?;
         if let Ok(remote) = stream.peer_addr() {
-            self.record.remote(remote);
+            self.record.set_remote(remote);
         }
         let _ = stream.set_nodelay(true);
         match &self.tls {
@@ -214,10 +216,10 @@ impl Dialler {
     }
 }
 
-/// How a session with a peer begins, as ourselves.
-pub(crate) fn client_options(ourselves: bytes::Bytes, options: &PeerOptions) -> ClientOptions {
-    ClientOptions {
-        options: Options {
+/// The session options of a link to a peer. `ourselves` is our own system_id.
+pub(crate) fn session_options(ourselves: bytes::Bytes, options: &PeerOptions) -> SmppClientOptions {
+    SmppClientOptions {
+        options: SmppOptions {
             system_id: ourselves,
             interface_version: options.interface_version,
             window_in: options.window_in.max(1),
@@ -226,9 +228,9 @@ pub(crate) fn client_options(ourselves: bytes::Bytes, options: &PeerOptions) -> 
             enquire_timeout: options.enquire_timeout,
             response_timeout: options.response_timeout,
             init_timeout: options.bind_timeout,
-            // Our own enquire_links find a dead peer sooner; silence alone is no reason to leave one.
+            // Our enquire_links find a dead peer sooner; silence alone is no reason to unbind.
             inactivity: Duration::ZERO,
-            ..Options::default()
+            ..SmppOptions::default()
         },
         bind: Bind {
             mode: options.bind,
@@ -244,6 +246,6 @@ pub(crate) fn client_options(ourselves: bytes::Bytes, options: &PeerOptions) -> 
     }
 }
 
-fn lot() -> u64 {
+fn random() -> u64 {
     getrandom::u64().unwrap_or(20)
 }

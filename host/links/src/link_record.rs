@@ -1,6 +1,6 @@
 use model::{LinkId, PeerId, Timestamp};
 use parking_lot::Mutex;
-use smpp::{BindMode, CommandId, Request, Status};
+use smpp::{BindMode, CommandId, CommandStatus, Request};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// On which side of a link we are.
+/// Our role on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkRole {
-    /// An ESME of an account has bound to us.
+    /// Server: an ESME of an account has bound to us.
     Server,
-    /// We have bound, or try to, to a peer.
+    /// Client: we bind to a peer.
     Client,
 }
 
-/// Where a link stands.
+/// The phase of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Waiting until the peer may be dialled again.
+pub enum LinkPhase {
+    /// Waiting until the peer may be dialed again.
     BackingOff,
     /// TCP and TLS are being set up.
     Connecting,
-    /// The bind is on its way.
+    /// The bind is sent.
     Binding,
     /// Bound.
     Bound,
-    /// Taking leave.
-    Leaving,
+    /// Closing: requests in progress are finished, then the link unbinds.
+    Unbinding,
 }
 
-impl Phase {
-    /// The word used in JSON and metrics.
+impl LinkPhase {
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,19 +41,18 @@ impl Phase {
             Self::Connecting => "connecting",
             Self::Binding => "binding",
             Self::Bound => "bound",
-            Self::Leaving => "leaving",
+            Self::Unbinding => "unbinding",
         }
     }
 }
 
-/// What keeps a link from going faster, as the link itself sees it. Rate limits towards a peer are the engine's, and
-/// shown there.
+/// What limits the throughput of a link, as seen by the link. The engine reports rate limits towards a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum LinkBrake {
-    /// Nothing: it does what there is to do.
+pub enum LinkBlocker {
+    /// Nothing.
     None = 0,
-    /// The peer has not yet answered as many messages as its window allows.
+    /// The peer has not answered as many messages as its window allows.
     PeerWindow = 1,
     /// The peer answered "throttled" or "queue full" within the last second.
     PeerThrottles = 2,
@@ -61,13 +60,13 @@ pub enum LinkBrake {
     SlowReader = 3,
     /// Server: as many submissions wait for the engine and the disk as the account's window allows.
     OurWindow = 4,
-    /// Server: the account ran into its own rate within the last second.
+    /// Server: the account exceeded its rate within the last second.
     AccountRate = 5,
     /// There is no bound connection.
     NotBound = 6,
 }
 
-impl LinkBrake {
+impl LinkBlocker {
     fn from_octet(octet: u8) -> Self {
         [
             Self::None,
@@ -79,11 +78,11 @@ impl LinkBrake {
             Self::NotBound,
         ]
         .into_iter()
-        .find(|brake| *brake as u8 == octet)
+        .find(|blocked_by| *blocked_by as u8 == octet)
         .unwrap_or(Self::None)
     }
 
-    /// The word used in JSON and metrics.
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -98,7 +97,7 @@ impl LinkBrake {
     }
 }
 
-/// The kinds of PDU that are counted one by one; enquire_link and unbind are the session's own affair.
+/// The kinds of PDU that are counted one by one; enquire_link and unbind are not counted.
 const KINDS: [&str; 12] = [
     "submit_sm",
     "deliver_sm",
@@ -127,7 +126,7 @@ fn kind(command: CommandId) -> usize {
     }
 }
 
-/// Counts of one direction.
+/// Counters of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     requests: [AtomicU64; KINDS.len()],
@@ -136,40 +135,40 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn request(&self, request: &Request) {
-        self.command(request.command());
+    pub(crate) fn count_request(&self, request: &Request) {
+        self.count_command(request.command());
     }
 
-    pub(crate) fn command(&self, command: CommandId) {
+    pub(crate) fn count_command(&self, command: CommandId) {
         if let Some(count) = self.requests.get(kind(command)) {
             count.fetch_add(1, Relaxed);
         }
     }
 
     /// Counts a request of another protocol by its name.
-    pub(crate) fn named(&self, name: &str) {
+    pub(crate) fn count_named(&self, name: &str) {
         let kind = KINDS.iter().position(|kind| *kind == name).unwrap_or(7);
         if let Some(count) = self.requests.get(kind) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    pub(crate) fn answer(&self, status: Status) {
-        self.answered(status.0);
+    pub(crate) fn count_answer(&self, status: CommandStatus) {
+        self.count_answer_code(status.0);
     }
 
-    /// Counts an answer by its code; 0 is a yes in every protocol.
-    pub(crate) fn answered(&self, code: u32) {
+    /// Counts an answer by its code; 0 means success in every protocol.
+    pub(crate) fn count_answer_code(&self, code: u32) {
         self.answers.fetch_add(1, Relaxed);
         if code != 0 {
             let mut errors = self.errors.lock();
-            // A peer that makes statuses up must not make us keep them all.
+            // Bounds the memory for a peer that invents statuses.
             let key = if errors.len() >= 64 && !errors.contains_key(&code) { u32::MAX } else { code };
             *errors.entry(key).or_default() += 1;
         }
     }
 
-    fn show(&self) -> Traffic {
+    fn snapshot(&self) -> Traffic {
         Traffic {
             requests: KINDS
                 .iter()
@@ -183,33 +182,33 @@ impl Counts {
     }
 }
 
-/// What went one way over a link.
+/// The traffic of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Requests by kind of PDU; kinds that never came are left out.
+    /// Requests by kind of PDU; kinds without requests are left out.
     pub requests: BTreeMap<&'static str, u64>,
-    /// Answers in all.
+    /// All answers.
     pub answers: u64,
     /// Answers that were refusals, by status; `u32::MAX` stands for all beyond the first 64 statuses.
     pub errors: BTreeMap<u32, u64>,
 }
 
 #[derive(Debug)]
-struct Changing {
+struct LinkRecordState {
     link: Option<LinkId>,
-    phase: Phase,
+    phase: LinkPhase,
     remote: Option<SocketAddr>,
     bind: Option<BindMode>,
     version: Option<u8>,
     window: u32,
     since: Timestamp,
-    /// When it was last bound; its beginning, if it never was.
+    /// The end of the last bound phase; if the link was never bound, its creation.
     down_since: Timestamp,
     last_error: Option<String>,
     back_off_until: Option<Timestamp>,
 }
 
-/// The record of one link that the admin looks at. A client's outlives its connections.
+/// The record of one link, for the API. A client's record survives its connections.
 #[derive(Debug)]
 pub(crate) struct LinkRecord {
     pub(crate) role: LinkRole,
@@ -221,15 +220,15 @@ pub(crate) struct LinkRecord {
     pub(crate) outbound: Counts,
     pub(crate) in_flight: AtomicU32,
     pub(crate) unanswered_in: AtomicU32,
-    brake: AtomicU8,
-    /// Microseconds, smoothed; 0 while there is none.
+    blocked_by: AtomicU8,
+    /// Microseconds, smoothed; 0 if unknown.
     round_trip: AtomicU64,
-    /// Microseconds from `born` to the last octets that came.
+    /// Microseconds from `created_at` to the last octets received.
     heard: AtomicU64,
-    born: Instant,
+    created_at: Instant,
     /// Ends the wait before the next dial.
     pub(crate) dial_now: Notify,
-    changing: Mutex<Changing>,
+    state: Mutex<LinkRecordState>,
 }
 
 impl LinkRecord {
@@ -244,14 +243,14 @@ impl LinkRecord {
             outbound: Counts::default(),
             in_flight: AtomicU32::new(0),
             unanswered_in: AtomicU32::new(0),
-            brake: AtomicU8::new(LinkBrake::NotBound as u8),
+            blocked_by: AtomicU8::new(LinkBlocker::NotBound as u8),
             round_trip: AtomicU64::new(0),
             heard: AtomicU64::new(0),
-            born: Instant::now(),
+            created_at: Instant::now(),
             dial_now: Notify::new(),
-            changing: Mutex::new(Changing {
+            state: Mutex::new(LinkRecordState {
                 link: None,
-                phase: Phase::Connecting,
+                phase: LinkPhase::Connecting,
                 remote: None,
                 bind: None,
                 version: None,
@@ -264,167 +263,167 @@ impl LinkRecord {
         })
     }
 
-    pub(crate) fn phase(&self, phase: Phase) {
-        let mut changing = self.changing.lock();
-        if changing.phase != phase {
+    pub(crate) fn set_phase(&self, phase: LinkPhase) {
+        let mut state = self.state.lock();
+        if state.phase != phase {
             let now = crate::clock::wall();
-            if changing.phase == Phase::Bound {
-                changing.down_since = now;
+            if state.phase == LinkPhase::Bound {
+                state.down_since = now;
             }
-            changing.phase = phase;
-            changing.since = now;
+            state.phase = phase;
+            state.since = now;
         }
-        if phase != Phase::BackingOff {
-            changing.back_off_until = None;
+        if phase != LinkPhase::BackingOff {
+            state.back_off_until = None;
         }
-        if !matches!(phase, Phase::Bound | Phase::Leaving) {
-            changing.link = None;
-            changing.bind = None;
-            changing.version = None;
-            changing.window = 0;
+        if !matches!(phase, LinkPhase::Bound | LinkPhase::Unbinding) {
+            state.link = None;
+            state.bind = None;
+            state.version = None;
+            state.window = 0;
             self.in_flight.store(0, Relaxed);
             self.unanswered_in.store(0, Relaxed);
-            self.brake(LinkBrake::NotBound);
+            self.set_blocked_by(LinkBlocker::NotBound);
         }
     }
 
-    pub(crate) fn back_off(&self, wait: Duration) {
-        self.phase(Phase::BackingOff);
-        self.changing.lock().back_off_until = Some(crate::clock::wall() + wait);
+    pub(crate) fn set_back_off(&self, wait: Duration) {
+        self.set_phase(LinkPhase::BackingOff);
+        self.state.lock().back_off_until = Some(crate::clock::wall() + wait);
     }
 
     /// Ends the wait before the next dial, if there is one.
     fn end_wait(&self) {
-        if self.changing.lock().phase == Phase::BackingOff {
+        if self.state.lock().phase == LinkPhase::BackingOff {
             self.dial_now.notify_one();
         }
     }
 
-    pub(crate) fn remote(&self, remote: SocketAddr) {
-        self.changing.lock().remote = Some(remote);
+    pub(crate) fn set_remote(&self, remote: SocketAddr) {
+        self.state.lock().remote = Some(remote);
     }
 
-    pub(crate) fn bound(&self, link: LinkId, mode: BindMode, version: u8, window: usize) {
-        self.phase(Phase::Bound);
-        let mut changing = self.changing.lock();
-        changing.link = Some(link);
-        changing.bind = Some(mode);
-        changing.version = Some(version);
-        changing.window = u32::try_from(window).unwrap_or(u32::MAX);
-        self.brake(LinkBrake::None);
+    pub(crate) fn set_bound(&self, link: LinkId, mode: BindMode, version: u8, window: usize) {
+        self.set_phase(LinkPhase::Bound);
+        let mut state = self.state.lock();
+        state.link = Some(link);
+        state.bind = Some(mode);
+        state.version = Some(version);
+        state.window = u32::try_from(window).unwrap_or(u32::MAX);
+        self.set_blocked_by(LinkBlocker::None);
     }
 
-    pub(crate) fn error(&self, error: impl Into<String>) {
-        self.changing.lock().last_error = Some(error.into());
+    pub(crate) fn set_error(&self, error: impl Into<String>) {
+        self.state.lock().last_error = Some(error.into());
     }
 
-    pub(crate) fn brake(&self, brake: LinkBrake) {
-        self.brake.store(brake as u8, Relaxed);
+    pub(crate) fn set_blocked_by(&self, blocked_by: LinkBlocker) {
+        self.blocked_by.store(blocked_by as u8, Relaxed);
     }
 
-    pub(crate) fn round_trip(&self, taken: Duration) {
+    pub(crate) fn record_round_trip(&self, taken: Duration) {
         let new = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
         let old = self.round_trip.load(Relaxed);
-        // The usual smoothing (RFC 6298 §2): an eighth of the new.
+        // The usual smoothing (RFC 6298 §2): an eighth of the new value.
         self.round_trip.store(if old == 0 { new } else { old - old / 8 + new / 8 }, Relaxed);
     }
 
-    pub(crate) fn heard(&self, now: Instant) {
-        let micros = now.saturating_duration_since(self.born).as_micros();
+    pub(crate) fn record_heard(&self, now: Instant) {
+        let micros = now.saturating_duration_since(self.created_at).as_micros();
         self.heard.store(u64::try_from(micros).unwrap_or(u64::MAX), Relaxed);
     }
 
     pub(crate) fn silent_for(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.born)
+        now.saturating_duration_since(self.created_at)
             .saturating_sub(Duration::from_micros(self.heard.load(Relaxed)))
     }
 
-    pub(crate) fn show(&self) -> LinkState {
-        let changing = self.changing.lock();
+    pub(crate) fn snapshot(&self) -> LinkState {
+        let state = self.state.lock();
         let round_trip = self.round_trip.load(Relaxed);
         LinkState {
-            link: changing.link,
+            link: state.link,
             role: self.role,
             peer: self.peer,
             name: self.name.clone(),
             number: self.number,
             tls: self.tls,
-            phase: changing.phase,
-            remote: changing.remote,
-            bind: changing.bind,
-            version: changing.version,
-            window: changing.window,
+            phase: state.phase,
+            remote: state.remote,
+            bind: state.bind,
+            version: state.version,
+            window: state.window,
             in_flight: self.in_flight.load(Relaxed),
             unanswered_in: self.unanswered_in.load(Relaxed),
             round_trip: (round_trip > 0).then(|| Duration::from_micros(round_trip)),
             silent_for: self.silent_for(Instant::now()),
-            brake: LinkBrake::from_octet(self.brake.load(Relaxed)),
-            inbound: self.inbound.show(),
-            outbound: self.outbound.show(),
-            since: changing.since,
-            down_since: (changing.phase != Phase::Bound).then_some(changing.down_since),
-            last_error: changing.last_error.clone(),
-            back_off_until: changing.back_off_until,
+            blocked_by: LinkBlocker::from_octet(self.blocked_by.load(Relaxed)),
+            inbound: self.inbound.snapshot(),
+            outbound: self.outbound.snapshot(),
+            since: state.since,
+            down_since: (state.phase != LinkPhase::Bound).then_some(state.down_since),
+            last_error: state.last_error.clone(),
+            back_off_until: state.back_off_until,
         }
     }
 }
 
-/// What the admin sees of one link.
+/// A snapshot of one link, for the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkState {
-    /// Its id, while it is bound.
+    /// The link's id, while it is bound.
     pub link: Option<LinkId>,
-    /// Which side we are.
+    /// Our role.
     pub role: LinkRole,
-    /// The account's or the peer's number.
+    /// The id of the account or peer.
     pub peer: PeerId,
-    /// The account's or the peer's name.
+    /// The name of the account or peer.
     pub name: String,
-    /// Which of the peer's links, from 0; 0 for accounts.
+    /// The number of the link among the peer's links, from 0; 0 for accounts.
     pub number: usize,
-    /// Whether it speaks TLS.
+    /// Whether the link uses TLS.
     pub tls: bool,
-    /// Where it stands.
-    pub phase: Phase,
-    /// The other end's address.
+    /// The phase.
+    pub phase: LinkPhase,
+    /// The address of the remote end.
     pub remote: Option<SocketAddr>,
-    /// What it is bound as.
+    /// The bind mode.
     pub bind: Option<BindMode>,
-    /// The interface version that the other end showed.
+    /// The interface version of the remote end.
     pub version: Option<u8>,
-    /// How many messages of ours may be unanswered.
+    /// The window: requests of ours that may be unanswered.
     pub window: u32,
-    /// How many are.
+    /// Requests of ours that are unanswered.
     pub in_flight: u32,
-    /// How many requests of the other end's wait for our answer.
+    /// Requests of the remote end that wait for our answer.
     pub unanswered_in: u32,
-    /// How long the other end takes to answer, smoothed.
+    /// The response time of the remote end, smoothed.
     pub round_trip: Option<Duration>,
-    /// Since when nothing was heard.
+    /// The time since the last octets received.
     pub silent_for: Duration,
-    /// What limits it.
-    pub brake: LinkBrake,
-    /// What came in.
+    /// What limits the throughput.
+    pub blocked_by: LinkBlocker,
+    /// Traffic received.
     pub inbound: Traffic,
-    /// What went out.
+    /// Traffic sent.
     pub outbound: Traffic,
-    /// Since when it is in its phase.
+    /// The start of the phase.
     pub since: Timestamp,
-    /// Where it is not bound: since when, however often it was dialled since.
+    /// If the link is not bound: the end of the last bound phase, however often it was dialed since.
     pub down_since: Option<Timestamp>,
-    /// The last thing that went wrong.
+    /// The last error.
     pub last_error: Option<String>,
-    /// When it will be dialled again.
+    /// The time of the next dial.
     pub back_off_until: Option<Timestamp>,
 }
 
-/// All records that somebody may want to see.
+/// The records of all links.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct LinkRecords {
     all: Mutex<Vec<Arc<LinkRecord>>>,
 }
 
-impl Records {
+impl LinkRecords {
     pub(crate) fn add(&self, record: Arc<LinkRecord>) {
         self.all.lock().push(record);
     }
@@ -433,16 +432,16 @@ impl Records {
         self.all.lock().retain(|other| !Arc::ptr_eq(other, record));
     }
 
-    /// Has the links that we dial to this peer dialled at once; says whether there are any.
+    /// Ends the wait of all links that are dialed to this peer. Returns whether there are any.
     pub(crate) fn dial_now(&self, name: &str) -> bool {
         let all = self.all.lock();
-        let dialled = all.iter().filter(|record| record.role == LinkRole::Client && record.name == name);
-        dialled.map(|record| record.end_wait()).count() > 0
+        let dialed = all.iter().filter(|record| record.role == LinkRole::Client && record.name == name);
+        dialed.map(|record| record.end_wait()).count() > 0
     }
 
-    pub(crate) fn show(&self) -> Vec<LinkState> {
+    pub(crate) fn snapshot(&self) -> Vec<LinkState> {
         let all = self.all.lock().clone();
-        all.iter().map(|record| record.show()).collect()
+        all.iter().map(|record| record.snapshot()).collect()
     }
 }
 
@@ -451,21 +450,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_down_since_it_was_up_however_often_it_is_dialled() {
+    fn down_since_is_the_end_of_the_last_bound_phase() {
         let record = LinkRecord::new(LinkRole::Client, PeerId(1), "north", 0, false);
-        let born = record.show().down_since;
-        record.phase(Phase::Binding);
-        assert_eq!(record.show().down_since, born);
-        record.phase(Phase::Bound);
-        assert_eq!(record.show().down_since, None);
-        record.phase(Phase::BackingOff);
-        let down = record.show().down_since;
-        assert!(down.is_some() && down >= born);
+        let created_at = record.snapshot().down_since;
+        record.set_phase(LinkPhase::Binding);
+        assert_eq!(record.snapshot().down_since, created_at);
+        record.set_phase(LinkPhase::Bound);
+        assert_eq!(record.snapshot().down_since, None);
+        record.set_phase(LinkPhase::BackingOff);
+        let down = record.snapshot().down_since;
+        assert!(down.is_some() && down >= created_at);
         let mark = Timestamp(7);
-        record.changing.lock().down_since = mark;
-        for phase in [Phase::Connecting, Phase::BackingOff, Phase::Connecting, Phase::Binding] {
-            record.phase(phase);
-            assert_eq!(record.show().down_since, Some(mark), "{phase:?}");
+        record.state.lock().down_since = mark;
+        for phase in [LinkPhase::Connecting, LinkPhase::BackingOff, LinkPhase::Connecting, LinkPhase::Binding]
+        {
+            record.set_phase(phase);
+            assert_eq!(record.snapshot().down_since, Some(mark), "{phase:?}");
         }
     }
 }

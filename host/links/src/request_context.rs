@@ -1,12 +1,12 @@
+use crate::link_record::LinkRecord;
 use crate::shared::Shared;
-use crate::state::LinkRecord;
 use engine::{Event, ReplyTo};
 use model::{LinkId, Message, Timestamp};
-use smpp::{CommandId, Response, Session, Status};
+use smpp::{CommandId, CommandStatus, Response, Session};
 use std::time::Instant;
 
-/// What the handling of one request may touch.
-pub(crate) struct Scope<'a> {
+/// The state that the handling of one request may change.
+pub(crate) struct RequestContext<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) session: &'a mut Session,
     pub(crate) record: &'a LinkRecord,
@@ -16,7 +16,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) wall: Timestamp,
 }
 
-impl Scope<'_> {
+impl RequestContext<'_> {
     pub(crate) fn reply(&self, token: u64) -> ReplyTo {
         ReplyTo { link: self.link, token }
     }
@@ -26,15 +26,21 @@ impl Scope<'_> {
         message
     }
 
-    /// Routes a message and gives it to the engine.
+    /// Routes a message and passes it to the engine.
     pub(crate) fn accept(&mut self, message: Message, token: u64) {
         let message = Box::new(self.routed(message));
         let reply = self.reply(token);
         self.events.push(Event::Accept { message, reply });
     }
 
-    pub(crate) fn respond(&mut self, command: CommandId, sequence: u32, status: Status, response: &Response) {
-        self.record.outbound.answer(status);
+    pub(crate) fn respond(
+        &mut self,
+        command: CommandId,
+        sequence: u32,
+        status: CommandStatus,
+        response: &Response,
+    ) {
+        self.record.outbound.count_answer(status);
         self.session.respond(command, sequence, status, response);
     }
 }
