@@ -1,10 +1,13 @@
-//! `switchyard send`: an ESME for trying things out. It submits messages at a rate and says how each was answered.
+//! `switchyard send`: a sample ESME. It submits messages at a rate and prints how they were answered.
 
-use crate::connection::{Connection, Turn};
+use crate::connection::{Connection, Wakeup};
 use crate::{TrafficError, finish, runtime};
 use bytes::Bytes;
 use model::Address;
-use smpp::{Bind, BindMode, ClientOptions, Event, Request, Response, Session, Sm, Status, receipt, text};
+use smpp::{
+    Bind, BindMode, CommandStatus, Event, Request, Response, Session, Sm, SmppClientOptions,
+    delivery_receipt, text,
+};
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::path::PathBuf;
@@ -55,12 +58,12 @@ pub struct SendCommand {
     wait: u64,
 }
 
-/// The most messages of one call: each of them costs a few octets of memory for its answer time.
-const MOST: u64 = 10_000_000;
+/// The most messages of one run: each costs a few octets of memory for its answer time.
+const MAX_COUNT: u64 = 10_000_000;
 
-/// How the submissions went.
+/// The result of the submissions.
 #[derive(Debug, Default)]
-struct Tally {
+struct SubmitTally {
     submitted: u64,
     accepted: u64,
     /// Refusals by command status.
@@ -68,17 +71,17 @@ struct Tally {
     unanswered: u64,
     /// Answer times in microseconds.
     times: Vec<u32>,
-    /// Delivery receipts by the word of their state.
+    /// Delivery receipts by state.
     receipts: BTreeMap<String, u64>,
     receipts_total: u64,
 }
 
-impl Tally {
+impl SubmitTally {
     fn answered(&self) -> u64 {
         self.accepted + self.refused.values().sum::<u64>() + self.unanswered
     }
 
-    /// The summary, without the line about receipts where none were asked for.
+    /// The summary. The line about receipts is left out if none were requested.
     fn summary(&mut self, took: Duration, receipts: bool) -> String {
         let refused: u64 = self.refused.values().sum();
         let mut lines = format!(
@@ -89,7 +92,7 @@ impl Tally {
             self.unanswered
         );
         for (status, count) in &self.refused {
-            lines.push_str(&format!("  {count} refused with {}\n", Status(*status)));
+            lines.push_str(&format!("  {count} refused with {}\n", CommandStatus(*status)));
         }
         self.times.sort_unstable();
         let at = |share: f64| {
@@ -123,10 +126,10 @@ impl SendCommand {
         )
     }
 
-    /// The message without its destination, and the password.
+    /// Checks the options. Returns the message without its destination, and the password.
     fn check(&self) -> Result<(Sm, Bytes), TrafficError> {
-        let wrong = |option, wanted| Err(TrafficError::Option { option, wanted });
-        if !(1..=MOST).contains(&self.count) {
+        let wrong = |option, expected| Err(TrafficError::Option { option, expected });
+        if !(1..=MAX_COUNT).contains(&self.count) {
             return wrong("--count", "between 1 and 10000000");
         }
         if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e6)) {
@@ -183,7 +186,7 @@ impl SendCommand {
         let mut connection = Connection::new(self.session(password), stream);
         self.bind(&mut connection).await?;
         let began = Instant::now();
-        let mut tally = Tally::default();
+        let mut tally = SubmitTally::default();
         let mut sent = Vec::new();
         while tally.answered() < self.count {
             self.submit_due(&mut connection, message, began, &mut tally, &mut sent);
@@ -194,21 +197,21 @@ impl SendCommand {
                     None => std::future::pending().await,
                 }
             };
-            // With a full window only an answer counts.
-            let turn = if connection.session.window_free() == 0 {
-                connection.turn(std::future::pending()).await?
+            // If the window is full, only an answer matters.
+            let wakeup = if connection.session.window_free() == 0 {
+                connection.wait(std::future::pending()).await?
             } else {
-                connection.turn(wake).await?
+                connection.wait(wake).await?
             };
-            self.take(&mut connection, turn, &mut tally, &sent)?;
+            self.handle_events(&mut connection, wakeup, &mut tally, &sent)?;
         }
         let took = began.elapsed();
         if self.receipts {
             self.await_receipts(&mut connection, &mut tally, &sent).await?;
         }
         connection.session.unbind(Instant::now());
-        // The answer to the unbind is a courtesy; the connection ends in any case.
-        let _ = connection.turn(std::future::pending()).await;
+        // The connection is closed whether or not the unbind is answered.
+        let _ = connection.wait(std::future::pending()).await;
         print!("{}", tally.summary(took, self.receipts));
         Ok(if tally.accepted == self.count { ExitCode::SUCCESS } else { ExitCode::from(2) })
     }
@@ -224,8 +227,8 @@ impl SendCommand {
             addr_npi: 0,
             address_range: Bytes::new(),
         };
-        let options = smpp::Options { window_out: self.window, ..smpp::Options::default() };
-        Session::client(Instant::now(), ClientOptions { options, bind, await_outbind: None })
+        let options = smpp::SmppOptions { window_out: self.window, ..smpp::SmppOptions::default() };
+        Session::client(Instant::now(), SmppClientOptions { options, bind, await_outbind: None })
     }
 
     async fn bind(&self, connection: &mut Connection) -> Result<(), TrafficError> {
@@ -233,32 +236,32 @@ impl SendCommand {
             while let Some(event) = connection.session.poll_event() {
                 match event {
                     Event::Bound { .. } => return Ok(()),
-                    Event::BindRefused(status) => return Err(TrafficError::Refused(status)),
-                    Event::Closing(reason) => return Err(TrafficError::Ended(reason.name())),
+                    Event::BindRefused(status) => return Err(TrafficError::BindRefused(status)),
+                    Event::Closing(reason) => return Err(TrafficError::SessionEnded(reason.name())),
                     _ => {}
                 }
             }
-            if connection.turn(std::future::pending()).await? == Turn::Closed {
-                return Err(TrafficError::Ended(
+            if connection.wait(std::future::pending()).await? == Wakeup::Closed {
+                return Err(TrafficError::SessionEnded(
                     "the SMSC closed the connection before it answered the bind",
                 ));
             }
         }
     }
 
-    /// When the next message is due, after the first; nothing once all are submitted.
+    /// The time of the next message, from the start; `None` once all are submitted.
     fn due(&self, submitted: u64) -> Option<Duration> {
         let rate = self.rate.unwrap_or(f64::INFINITY);
         (submitted < self.count).then(|| Duration::from_secs_f64(submitted as f64 / rate))
     }
 
-    /// Submits what is due, as far as the window allows.
+    /// Submits the messages that are due, as far as the window allows.
     fn submit_due(
         &self,
         connection: &mut Connection,
         message: &Sm,
         began: Instant,
-        tally: &mut Tally,
+        tally: &mut SubmitTally,
         sent: &mut Vec<Instant>,
     ) {
         while connection.session.window_free() > 0
@@ -267,7 +270,7 @@ impl SendCommand {
             let request =
                 Request::SubmitSm(Sm { destination: self.destination(tally.submitted), ..message.clone() });
             if connection.session.request(Instant::now(), tally.submitted, &request).is_err() {
-                // The session has ended; its last event says why.
+                // The session has ended; its last event has the reason.
                 return;
             }
             sent.push(Instant::now());
@@ -286,19 +289,19 @@ impl SendCommand {
         }
     }
 
-    /// Counts what has come.
-    fn take(
+    /// Counts answers and receipts.
+    fn handle_events(
         &self,
         connection: &mut Connection,
-        turn: Turn,
-        tally: &mut Tally,
+        wakeup: Wakeup,
+        tally: &mut SubmitTally,
         sent: &[Instant],
     ) -> Result<(), TrafficError> {
         while let Some(event) = connection.session.poll_event() {
             match event {
                 Event::Answer { token, status, late: false, .. } => {
                     match status {
-                        Status::ROK => tally.accepted += 1,
+                        CommandStatus::ROK => tally.accepted += 1,
                         status => *tally.refused.entry(status.0).or_default() += 1,
                     }
                     let index = usize::try_from(token).unwrap_or(usize::MAX);
@@ -309,9 +312,9 @@ impl SendCommand {
                 Event::Unanswered { .. } => tally.unanswered += 1,
                 Event::Request { sequence, request } => {
                     if let Request::DeliverSm(sm) = &request
-                        && receipt::is_receipt(sm.esm_class)
+                        && delivery_receipt::is_receipt(sm.esm_class)
                     {
-                        let state = receipt::parse_text(&sm.text()).state;
+                        let state = delivery_receipt::parse_text(&sm.text()).state;
                         let word = state.map_or_else(
                             || "of unknown state".to_owned(),
                             |state| format!("{state:?}").to_lowercase(),
@@ -319,14 +322,19 @@ impl SendCommand {
                         *tally.receipts.entry(word).or_default() += 1;
                         tally.receipts_total += 1;
                     }
-                    connection.session.respond(request.command(), sequence, Status::ROK, &Response::id(""));
+                    connection.session.respond(
+                        request.command(),
+                        sequence,
+                        CommandStatus::ROK,
+                        &Response::id(""),
+                    );
                 }
-                Event::Closing(reason) => return Err(TrafficError::Ended(reason.name())),
+                Event::Closing(reason) => return Err(TrafficError::SessionEnded(reason.name())),
                 _ => {}
             }
         }
-        if turn == Turn::Closed {
-            return Err(TrafficError::Ended("the SMSC closed the connection"));
+        if wakeup == Wakeup::Closed {
+            return Err(TrafficError::SessionEnded("the SMSC closed the connection"));
         }
         Ok(())
     }
@@ -334,14 +342,14 @@ impl SendCommand {
     async fn await_receipts(
         &self,
         connection: &mut Connection,
-        tally: &mut Tally,
+        tally: &mut SubmitTally,
         sent: &[Instant],
     ) -> Result<(), TrafficError> {
         let until = Instant::now() + Duration::from_secs(self.wait);
         while tally.receipts_total < tally.accepted {
-            let turn = connection.turn(tokio::time::sleep_until(until.into())).await?;
-            self.take(connection, turn, tally, sent)?;
-            if turn == Turn::Woken {
+            let wakeup = connection.wait(tokio::time::sleep_until(until.into())).await?;
+            self.handle_events(connection, wakeup, tally, sent)?;
+            if wakeup == Wakeup::Woken {
                 return Ok(());
             }
         }
@@ -364,9 +372,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_names_each_refusal_and_each_state() {
-        let mut tally =
-            Tally { submitted: 4, accepted: 2, unanswered: 1, times: vec![3000, 1000], ..Tally::default() };
+    fn the_summary_has_each_refusal_and_each_state() {
+        let mut tally = SubmitTally {
+            submitted: 4,
+            accepted: 2,
+            unanswered: 1,
+            times: vec![3000, 1000],
+            ..SubmitTally::default()
+        };
         tally.refused.insert(0x58, 1);
         tally.receipts.insert("delivered".to_owned(), 2);
         let text = tally.summary(Duration::from_millis(1500), true);

@@ -1,12 +1,11 @@
-//! `switchyard sink`: an SMSC for trying things out. It takes every message and sends the delivery receipt that was asked
-//! for.
+//! `switchyard sink`: a sample SMSC. It takes every message and sends the delivery receipt that was requested.
 
-use crate::connection::{Connection, Turn};
+use crate::connection::{Connection, Wakeup};
 use crate::{TrafficError, finish, runtime};
 use bytes::Bytes;
-use doors::{Acceptor, ConnectionLimits, Place, Places};
-use model::{MessageId, PeerMessageId, ReceiptState, ReceiptText, Timestamp};
-use smpp::{BindMode, Event, Request, Response, Session, Sm, Status, Version};
+use model::{DlrContent, DlrState, MessageId, PeerMessageId, Timestamp};
+use ports::{Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit};
+use smpp::{BindMode, CommandStatus, Event, InterfaceVersion, Request, Response, Session, Sm};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -25,8 +24,8 @@ pub struct SinkCommand {
     #[arg(long, default_value = "127.0.0.1:2776")]
     listen: String,
     /// The state in delivery receipts; `none` sends no receipts.
-    #[arg(long, value_enum, default_value_t = Dlr::Delivered)]
-    dlr: Dlr,
+    #[arg(long, value_enum, default_value_t = SinkDlr::Delivered)]
+    dlr: SinkDlr,
     /// Messages a second that it takes; more are throttled (command status 0x58). No limit if left out.
     #[arg(long)]
     rate: Option<u32>,
@@ -38,9 +37,9 @@ pub struct SinkCommand {
     quiet: bool,
 }
 
-/// What a delivery receipt says.
+/// The state in delivery receipts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Dlr {
+enum SinkDlr {
     /// DELIVRD.
     Delivered,
     /// UNDELIV.
@@ -53,13 +52,13 @@ enum Dlr {
     None,
 }
 
-impl Dlr {
-    fn state(self) -> Option<ReceiptState> {
+impl SinkDlr {
+    fn state(self) -> Option<DlrState> {
         Some(match self {
-            Self::Delivered => ReceiptState::Delivered,
-            Self::Undeliverable => ReceiptState::Undeliverable,
-            Self::Expired => ReceiptState::Expired,
-            Self::Rejected => ReceiptState::Rejected,
+            Self::Delivered => DlrState::Delivered,
+            Self::Undeliverable => DlrState::Undeliverable,
+            Self::Expired => DlrState::Expired,
+            Self::Rejected => DlrState::Rejected,
             Self::None => return None,
         })
     }
@@ -85,21 +84,21 @@ impl RateLimit {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Smsc {
     options: SinkCommand,
     began: Instant,
     limit: RefCell<Option<RateLimit>>,
-    /// Sessions that take receipts.
+    /// Sessions that can receive receipts.
     receivers: RefCell<Vec<UnboundedSender<Sm>>>,
     messages: RefCell<u64>,
-    /// Messages of which nothing is left to be written: they are answered, and so is their receipt.
+    /// Finished messages: they are answered, and so is their receipt.
     finished: watch::Sender<u64>,
     throttled: RefCell<u64>,
     receipts: RefCell<u64>,
 }
 
-/// Connections at a time: an appliance under trial has few links.
+/// Concurrent connections: an appliance under trial has few links.
 const CONNECTIONS: usize = 256;
 
 impl SinkCommand {
@@ -111,7 +110,7 @@ impl SinkCommand {
 
     async fn serve(self) -> Result<ExitCode, TrafficError> {
         if self.rate == Some(0) {
-            return Err(TrafficError::Option { option: "--rate", wanted: "at least 1" });
+            return Err(TrafficError::Option { option: "--rate", expected: "at least 1" });
         }
         let failed = |source| TrafficError::Listen { address: self.listen.clone(), source };
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
@@ -119,9 +118,9 @@ impl SinkCommand {
             "sink: an SMSC listens on {}; every bind is accepted",
             listener.local_addr().map_err(failed)?
         );
-        let places = Places::new(ConnectionLimits::new(CONNECTIONS, CONNECTIONS), Arc::default());
-        let acceptor = Acceptor::new("sink", Arc::new(listener), places);
-        let wanted = self.count;
+        let limiter = ConnectionLimiter::new(ConnectionLimits::new(CONNECTIONS, CONNECTIONS), Arc::default());
+        let acceptor = Acceptor::new("sink", Arc::new(listener), limiter);
+        let count = self.count;
         let limit = self.rate.map(|per_second| RateLimit { per_second, second: 0, taken: 0 });
         let (finished, mut seen) = watch::channel(0);
         let smsc = Rc::new(Smsc {
@@ -134,26 +133,26 @@ impl SinkCommand {
             throttled: RefCell::default(),
             receipts: RefCell::default(),
         });
-        let enough = async {
-            match wanted {
+        let count_reached = async {
+            match count {
                 // The sender lives as long as this function.
-                Some(wanted) => drop(seen.wait_for(|count| *count >= wanted).await),
+                Some(count) => drop(seen.wait_for(|finished| *finished >= count).await),
                 None => std::future::pending().await,
             }
         };
         let accept = async {
             loop {
-                let (stream, _, place) = acceptor.accept().await;
+                let (stream, _, permit) = acceptor.accept().await;
                 let smsc = smsc.clone();
                 tokio::task::spawn_local(async move {
-                    if let Err(error) = smsc.talk(stream, place).await {
+                    if let Err(error) = smsc.run_connection(stream, permit).await {
                         println!("sink: {error}");
                     }
                 });
             }
         };
         tokio::select! {
-            () = enough => {}
+            () = count_reached => {}
             () = accept => {}
             _ = tokio::signal::ctrl_c() => {}
         }
@@ -168,14 +167,15 @@ impl SinkCommand {
 }
 
 impl Smsc {
-    async fn talk(&self, stream: TcpStream, place: Place) -> Result<(), TrafficError> {
-        let options = smpp::Options { system_id: Bytes::from_static(b"SINK"), ..smpp::Options::default() };
+    async fn run_connection(&self, stream: TcpStream, permit: ConnectionPermit) -> Result<(), TrafficError> {
+        let options =
+            smpp::SmppOptions { system_id: Bytes::from_static(b"SINK"), ..smpp::SmppOptions::default() };
         let mut connection = Connection::new(Session::server(Instant::now(), options), stream);
         let (sender, mut receipts) = unbounded_channel();
         let mut waiting = VecDeque::new();
         let outcome = tokio::select! {
-            outcome = self.session(&mut connection, &place, &sender, &mut receipts, &mut waiting) => outcome,
-            () = place.displaced() => Ok(()),
+            outcome = self.session(&mut connection, &permit, &sender, &mut receipts, &mut waiting) => outcome,
+            () = permit.displaced() => Ok(()),
         };
         self.receivers.borrow_mut().retain(|receiver| !receiver.same_channel(&sender));
         outcome
@@ -184,7 +184,7 @@ impl Smsc {
     async fn session(
         &self,
         connection: &mut Connection,
-        place: &Place,
+        permit: &ConnectionPermit,
         sender: &UnboundedSender<Sm>,
         receipts: &mut UnboundedReceiver<Sm>,
         waiting: &mut VecDeque<Sm>,
@@ -199,8 +199,10 @@ impl Smsc {
                             String::from_utf8_lossy(&bind.system_id),
                             bind.mode.name()
                         );
-                        place.identify();
-                        connection.session.accept_bind(Instant::now(), Version(bind.interface_version));
+                        permit.identify();
+                        connection
+                            .session
+                            .accept_bind(Instant::now(), InterfaceVersion(bind.interface_version));
                         if bind.mode.receives() {
                             self.receivers.borrow_mut().push(sender.clone());
                         }
@@ -216,21 +218,21 @@ impl Smsc {
             while connection.session.window_free() > 0
                 && let Some(receipt) = waiting.pop_front()
             {
-                // A receipt that this session cannot carry any more is lost with it, as at a real SMSC under test.
+                // If the session cannot carry the receipt any more, the receipt is lost with it, as at a real SMSC.
                 let _ = connection.session.request(Instant::now(), 0, &Request::DeliverSm(receipt));
             }
             connection.flush().await?;
             self.finished.send_modify(|finished| *finished += std::mem::take(&mut answered));
             let mut came = None;
-            let turn = connection.turn(async { came = receipts.recv().await }).await?;
+            let wakeup = connection.wait(async { came = receipts.recv().await }).await?;
             waiting.extend(came);
-            if turn == Turn::Closed {
+            if wakeup == Wakeup::Closed {
                 return Ok(());
             }
         }
     }
 
-    /// Answers a request; how many messages are finished with that, 0 or 1.
+    /// Answers a request. Returns the number of messages that this finishes, 0 or 1.
     fn answer(
         &self,
         session: &mut Session,
@@ -240,13 +242,13 @@ impl Smsc {
     ) -> u64 {
         let command = request.command();
         let Request::SubmitSm(sm) = request else {
-            session.respond(command, sequence, Status::RINVCMDID, &Response::Empty);
+            session.respond(command, sequence, CommandStatus::RINVCMDID, &Response::Empty);
             return 0;
         };
         let elapsed = self.began.elapsed().as_secs();
         if self.limit.borrow_mut().as_mut().is_some_and(|limit| !limit.allow(elapsed)) {
             *self.throttled.borrow_mut() += 1;
-            session.respond(command, sequence, Status::RTHROTTLED, &Response::Empty);
+            session.respond(command, sequence, CommandStatus::RTHROTTLED, &Response::Empty);
             return 0;
         }
         let number = *self.messages.borrow() + 1;
@@ -260,14 +262,15 @@ impl Smsc {
                 smpp::text::decode(sm.data_coding, &sm.text())
             );
         }
-        session.respond(command, sequence, Status::ROK, &Response::id(id.clone()));
+        session.respond(command, sequence, CommandStatus::ROK, &Response::id(id.clone()));
         let state = self.options.dlr.state().filter(|_| sm.registered_delivery & 1 == 1);
         let sent = state
             .is_some_and(|state| self.send_receipt(session.bound_as(), own, receipt(sm, &id, number, state)));
         u64::from(!sent)
     }
 
-    /// By the message's own session if it receives, else by any that does; whether there is one.
+    /// Sends a receipt over the message's own session if that receives, otherwise over any that does. Returns whether
+    /// there is one.
     fn send_receipt(&self, mode: Option<BindMode>, own: &UnboundedSender<Sm>, receipt: Sm) -> bool {
         let receivers = self.receivers.borrow();
         let to = match mode {
@@ -280,25 +283,25 @@ impl Smsc {
     }
 }
 
-/// The receipt of a message, from its destination to its source.
-fn receipt(of: &Sm, id: &str, number: u64, state: ReceiptState) -> Sm {
+/// Makes the receipt of a message, from its destination to its source.
+fn receipt(of: &Sm, id: &str, number: u64, state: DlrState) -> Sm {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-    let text = ReceiptText {
+    let text = DlrContent {
         of: MessageId(number),
         state,
         intermediate: false,
-        error: u16::from(state != ReceiptState::Delivered),
+        error: u16::from(state != DlrState::Delivered),
         network_error: None,
         submitted_at: now,
         done_at: now,
-        parts: (1, u16::from(state == ReceiptState::Delivered)),
-        part: 0,
+        segments: (1, u16::from(state == DlrState::Delivered)),
+        segment: 0,
         peer_id: PeerMessageId::default(),
     };
     let mut sm = Sm { source: of.destination.clone(), destination: of.source.clone(), ..Sm::default() };
     let beginning = smpp::text::decode(of.data_coding, &of.text());
-    smpp::receipt::write(&mut sm, &text, id, &beginning, true);
+    smpp::delivery_receipt::write(&mut sm, &text, id, &beginning, true);
     sm
 }
 

@@ -1,8 +1,8 @@
-use smpp::Status;
+use smpp::CommandStatus;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a command ended early.
+/// The reason why a command ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
     /// The runtime did not start.
@@ -11,17 +11,17 @@ pub enum TrafficError {
     /// The sink cannot listen.
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// No connection to the SMSC.
     #[error("cannot connect to {address}: {source}; is an SMPP listener there?")]
     Connect {
-        /// Where to.
+        /// The address.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The connection broke.
@@ -29,30 +29,30 @@ pub enum TrafficError {
     Connection(#[source] io::Error),
     /// The SMSC closed the connection or the session ended.
     #[error("the session ended: {0}")]
-    Ended(&'static str),
+    SessionEnded(&'static str),
     /// The bind was refused.
     #[error("the bind is refused: {0}. Check --system-id and the password")]
-    Refused(Status),
+    BindRefused(CommandStatus),
     /// No password was given.
     #[error("no password: write it to standard input, or name a file with --password-file")]
     NoPassword,
     /// The password file cannot be read.
     #[error("cannot read the password file {}: {source}", path.display())]
     PasswordFile {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A text or a number that no submit_sm can carry.
     #[error("this cannot be submitted: {0}")]
     Message(&'static str),
-    /// An option whose value makes no sense.
-    #[error("{option} must be {wanted}")]
+    /// An option with an invalid value.
+    #[error("{option} must be {expected}")]
     Option {
-        /// Its name.
+        /// The option.
         option: &'static str,
-        /// What it must be.
-        wanted: &'static str,
+        /// The allowed values.
+        expected: &'static str,
     },
 }
