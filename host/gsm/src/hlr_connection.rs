@@ -1,12 +1,12 @@
-//! A client of an HLR that routes short messages by name.
+//! The client connection to an HLR that routes short messages by name.
 
-use crate::desk::{Input, Inputs};
+use crate::core_network_link::{LinkInput, LinkInputs};
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
 use crate::state::Counts;
 use bytes::{Buf, BytesMut};
 use gsup::ccm::Identity;
-use gsup::client::{Client, Event, Patience};
+use gsup::client::{ClientTimeouts, Event, GsupClient};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,48 +15,48 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Connects to the HLR, again and again, until told to stop.
+/// Connects to the HLR, and reconnects until stopped.
 pub(crate) async fn run(
     options: Arc<GsmOptions>,
     hlr: String,
     identity: Identity,
     counts: Arc<Counts>,
-    desk: UnboundedSender<Inputs>,
+    link: UnboundedSender<LinkInputs>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) {
-    let mut wait = Duration::from_secs(1);
+    let mut backoff = Duration::from_secs(1);
     let mut next: ConnId = 0;
     loop {
         next += 1;
-        let begun = Instant::now();
-        let connection = one(&options, &hlr, &identity, next, &desk);
-        let ended = tokio::select! {
-            ended = connection => ended,
-            _ = stopped(&mut stop) => break,
+        let started = Instant::now();
+        let connection = run_connection(&options, &hlr, &identity, next, &link);
+        let result = tokio::select! {
+            result = connection => result,
+            _ = wait_until_stopped(&mut stop) => break,
         };
-        let _ = desk.send((next, vec![Input::Gone]));
-        // What had worked is tried again soon; what never did, less and less often.
-        wait = if begun.elapsed() > LONGEST_WAIT {
+        let _ = link.send((next, vec![LinkInput::Closed]));
+        // Reconnect soon after a working connection, and with increasing back-off otherwise.
+        backoff = if started.elapsed() > MAX_BACKOFF {
             Duration::from_secs(1)
         } else {
-            (wait * 2).min(LONGEST_WAIT)
+            (backoff * 2).min(MAX_BACKOFF)
         };
-        if let Err(error) = ended {
-            tracing::warn!(network = options.name, hlr, %error, again_in = ?wait, "no connection to the HLR");
+        if let Err(error) = result {
+            tracing::warn!(network = options.name, hlr, %error, retry_in = ?backoff, "hlr unreachable");
             counts.error(format!("HLR {hlr}: {error}"));
-            counts.observed.hlr(Some(format!("{hlr}: {error}")));
+            counts.observed_faults.set_hlr_error(Some(format!("{hlr}: {error}")));
         }
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            _ = stopped(&mut stop) => break,
+            () = tokio::time::sleep(backoff) => {}
+            _ = wait_until_stopped(&mut stop) => break,
         }
     }
 }
 
-/// Waits until the desk has left: the connection serves it to the end.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<Option<Instant>>) {
+/// Waits until the link has ended; the connection must outlive it.
+pub(crate) async fn wait_until_stopped(stop: &mut watch::Receiver<Option<Instant>>) {
     while stop.changed().await.is_ok() {}
 }
 
@@ -68,23 +68,27 @@ pub(crate) async fn connect(address: &str, within: Duration) -> io::Result<TcpSt
     Ok(stream)
 }
 
-async fn one(
+async fn run_connection(
     options: &GsmOptions,
     hlr: &str,
     identity: &Identity,
     conn: ConnId,
-    desk: &UnboundedSender<Inputs>,
+    link: &UnboundedSender<LinkInputs>,
 ) -> io::Result<()> {
     let mut stream = connect(hlr, options.connect_timeout).await?;
     let remote = stream.peer_addr()?;
     let (mut read, mut write) = stream.split();
-    let (out, mut messages) = unbounded_channel::<Vec<gsup::Message>>();
+    let (out, mut messages) = unbounded_channel::<Vec<gsup::GsupMessage>>();
     let mut out = Some(out);
-    let begun = Instant::now();
-    let now = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let started = Instant::now();
+    let now = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let keep_alive = u64::try_from(options.keep_alive.as_millis()).unwrap_or(u64::MAX);
-    let patience = Patience { keep_alive, silence: keep_alive.saturating_mul(3), ..Patience::default() };
-    let mut client = Client::new(now(), identity.clone(), patience);
+    let timeout = ClientTimeouts {
+        keep_alive_interval: keep_alive,
+        silence_timeout: keep_alive.saturating_mul(3),
+        ..ClientTimeouts::default()
+    };
+    let mut client = GsupClient::new(now(), identity.clone(), timeout);
     let mut input = BytesMut::with_capacity(64 << 10);
     let mut output = BytesMut::new();
     loop {
@@ -97,14 +101,14 @@ async fn one(
         tokio::select! {
             taken = read.read_buf(&mut input) => {
                 if taken? == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the HLR has closed the connection"));
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the HLR"));
                 }
                 client.receive(now(), &input);
                 input.clear();
             }
             batch = messages.recv() => {
                 for message in batch.unwrap_or_default() {
-                    // The desk writes only to whoever has said that it is ready.
+                    // The link writes only to connections that are ready.
                     let _ = client.send(&message);
                 }
             }
@@ -116,15 +120,17 @@ async fn one(
             match event {
                 Event::Ready => {
                     if let Some(out) = out.take() {
-                        inputs.push(Input::Ready { name: None, remote, out });
+                        inputs.push(LinkInput::Ready { name: None, remote, out });
                     }
                 }
-                Event::Message(message) => inputs.push(Input::Message(message)),
-                Event::Broken(error) => tracing::debug!(network = options.name, %error, "dropped"),
+                Event::Message(message) => inputs.push(LinkInput::Message(message)),
+                Event::Undecodable(error) => {
+                    tracing::debug!(network = options.name, %error, "gsup message dropped");
+                }
                 Event::Lost(loss) => return Err(io::Error::other(loss.to_string())),
             }
         }
-        if !inputs.is_empty() && desk.send((conn, inputs)).is_err() {
+        if !inputs.is_empty() && link.send((conn, inputs)).is_err() {
             return Ok(());
         }
         output.extend_from_slice(client.output());
