@@ -1,8 +1,8 @@
-//! A GSUP message: its type, whom it is about, and its information elements in their order.
+//! GSUP messages: type, IMSI and ordered information elements.
 
 use crate::ipa::{self, EXTENSION_GSUP, STREAM_OSMOCOM};
 use crate::{
-    DecodeError, EncodeError, GmmCause, Imsi, MessageType, Name, Number, RpAddress, RpCause, digits,
+    DecodeError, EncodeError, GmmCause, GsupImsi, IpaName, IsdnNumber, MessageType, RpAddress, RpCause, bcd,
 };
 use bytes::{Bytes, BytesMut};
 use std::fmt;
@@ -12,38 +12,38 @@ use std::fmt;
 pub struct Tag(pub u8);
 
 impl Tag {
-    /// The subscriber; always first.
+    /// The IMSI; always the first element.
     pub const IMSI: Self = Self(0x01);
-    /// Why the network refuses.
+    /// Cause of the network.
     pub const CAUSE: Self = Self(0x02);
-    /// Why a location is cancelled.
+    /// Reason for a location cancellation.
     pub const CANCEL_TYPE: Self = Self(0x06);
-    /// The subscriber's number, with a length of its own inside.
+    /// MSISDN, with an inner length.
     pub const MSISDN: Self = Self(0x08);
-    /// What kind of user the message is for.
+    /// Message class: the user of the message.
     pub const MESSAGE_CLASS: Self = Self(0x0a);
-    /// Circuit or packet switched.
+    /// Core network domain: circuit or packet switched.
     pub const CN_DOMAIN: Self = Self(0x28);
-    /// Message reference of the relay layer.
+    /// SM-RP message reference.
     pub const SM_RP_MR: Self = Self(0x40);
-    /// Destination on the relay layer.
+    /// SM-RP destination address.
     pub const SM_RP_DA: Self = Self(0x41);
-    /// Origin on the relay layer.
+    /// SM-RP originator address.
     pub const SM_RP_OA: Self = Self(0x42);
-    /// The TPDU.
+    /// SM-RP user information: the TPDU.
     pub const SM_RP_UI: Self = Self(0x43);
-    /// Why the phone refuses.
+    /// SM-RP cause.
     pub const SM_RP_CAUSE: Self = Self(0x44);
-    /// More messages wait.
+    /// SM-RP more messages to send.
     pub const SM_RP_MMS: Self = Self(0x45);
-    /// Why a phone is ready again.
+    /// Alert reason in READY-FOR-SM.
     pub const SM_ALERT_REASON: Self = Self(0x46);
-    /// Whose message it is, on the way back from whom; with a NUL.
+    /// Source name for routing, with a NUL.
     pub const SOURCE_NAME: Self = Self(0x60);
-    /// For whom it is; with a NUL.
+    /// Destination name for routing, with a NUL.
     pub const DESTINATION_NAME: Self = Self(0x61);
 
-    /// Where it stands among the others: the order in which libosmocore writes.
+    /// Position of the element in the order that libosmocore writes.
     fn rank(self) -> u8 {
         const ORDER: [Tag; 15] = [
             Tag::IMSI,
@@ -67,7 +67,7 @@ impl Tag {
     }
 }
 
-/// What kind of user a message is for, at an MSC and in an HLR.
+/// The user of a message in MSC and HLR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MessageClass(pub u8);
 
@@ -80,7 +80,7 @@ impl MessageClass {
     pub const USSD: Self = Self(3);
 }
 
-/// Which half of a core network.
+/// Core network domain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CnDomain(pub u8);
 
@@ -91,61 +91,61 @@ impl CnDomain {
     pub const CS: Self = Self(2);
 }
 
-/// Why a phone can take short messages again.
+/// Alert reason: why a handset can receive short messages again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AlertReason(pub u8);
 
 impl AlertReason {
-    /// It is back. OsmoMSC never says so.
+    /// The handset is present again. OsmoMSC never sends it.
     pub const PRESENT: Self = Self(1);
-    /// It has room.
+    /// The handset has free memory again.
     pub const MEMORY_AVAILABLE: Self = Self(2);
 }
 
 /// A GSUP message.
 ///
-/// What was read keeps its information elements as they came, also those that nobody here knows. What is built with
-/// [`Message::new`] and the methods `with_…` has them in the order in which libosmocore writes.
+/// A decoded message keeps its information elements in order, including unknown ones. A message built with
+/// [`GsupMessage::new`] and the `with_…` methods has them in the order that libosmocore writes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Message {
-    /// What it is.
+pub struct GsupMessage {
+    /// The message type.
     pub kind: MessageType,
-    /// Whom it is about.
-    pub imsi: Imsi,
-    /// What stands behind the IMSI: whole elements, checked.
+    /// The subscriber.
+    pub imsi: GsupImsi,
+    /// The validated elements after the IMSI.
     elements: Bytes,
 }
 
-/// An information element of a message.
+/// An information element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Element<'a> {
-    /// Its tag.
+pub struct GsupElement<'a> {
+    /// The tag.
     pub tag: Tag,
-    /// Its value.
+    /// The value.
     pub value: &'a [u8],
 }
 
-/// Elements one after the other; ends where one is not whole.
+/// Iterates over elements, and ends at an incomplete one.
 struct Elements<'a>(&'a [u8]);
 
 impl<'a> Iterator for Elements<'a> {
-    type Item = Element<'a>;
+    type Item = GsupElement<'a>;
 
-    fn next(&mut self) -> Option<Element<'a>> {
+    fn next(&mut self) -> Option<GsupElement<'a>> {
         let [tag, octets, rest @ ..] = self.0 else { return None };
         let (value, rest) = rest.split_at_checked(usize::from(*octets))?;
         self.0 = rest;
-        Some(Element { tag: Tag(*tag), value })
+        Some(GsupElement { tag: Tag(*tag), value })
     }
 }
 
-/// A message that is only looked at, where it lies.
-pub(crate) struct View<'a> {
-    pub(crate) imsi: Imsi,
+/// A borrowed view of an encoded message.
+pub(crate) struct MessageView<'a> {
+    pub(crate) imsi: GsupImsi,
     elements: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> MessageView<'a> {
     pub(crate) fn of(octets: &'a [u8]) -> Option<Self> {
         let (_, imsi, begin) = split(octets).ok()?;
         Some(Self { imsi, elements: octets.get(begin..)? })
@@ -168,41 +168,41 @@ fn last(elements: &[u8], tag: Tag) -> Option<&[u8]> {
     Elements(elements).filter(|element| element.tag == tag).last().map(|element| element.value)
 }
 
-/// Inside the element stands a length again, and then digits: without an octet for type and plan, unlike everywhere else.
+/// The element has an inner length and then digits, without an octet for type and plan.
 fn msisdn(value: &[u8]) -> Option<String> {
     let (octets, bcd) = value.split_first()?;
-    digits::decode(bcd.get(..usize::from(*octets))?).filter(|number| !number.is_empty())
+    bcd::decode(bcd.get(..usize::from(*octets))?).filter(|number| !number.is_empty())
 }
 
-/// Type and subscriber of a message, and where begins what stands behind them.
-fn split(octets: &[u8]) -> Result<(MessageType, Imsi, usize), DecodeError> {
+/// Type and IMSI of a message, and the offset of the elements after them.
+fn split(octets: &[u8]) -> Result<(MessageType, GsupImsi, usize), DecodeError> {
     let (kind, rest) = octets.split_first().ok_or(DecodeError::Empty)?;
     let mut elements = Elements(rest);
     let first = elements.next().filter(|element| element.tag == Tag::IMSI);
     let first = first.ok_or(DecodeError::NoImsi(*kind))?;
-    let imsi = Imsi::from_bcd(first.value).ok_or(DecodeError::BadImsi(*kind))?;
+    let imsi = GsupImsi::from_bcd(first.value).ok_or(DecodeError::BadImsi(*kind))?;
     Ok((MessageType(*kind), imsi, octets.len() - elements.0.len()))
 }
 
-/// Type and subscriber of a message, without a look at the rest.
+/// Decodes only the type and the IMSI of a message.
 ///
 /// # Errors
-/// When one of them is missing or broken.
-pub fn peek(octets: &[u8]) -> Result<(MessageType, Imsi), DecodeError> {
+/// If one of them is missing or invalid.
+pub fn peek(octets: &[u8]) -> Result<(MessageType, GsupImsi), DecodeError> {
     split(octets).map(|(kind, imsi, _)| (kind, imsi))
 }
 
-impl Message {
-    /// A message with nothing in it.
+impl GsupMessage {
+    /// Creates a message without elements.
     #[must_use]
-    pub fn new(kind: MessageType, imsi: Imsi) -> Self {
+    pub fn new(kind: MessageType, imsi: GsupImsi) -> Self {
         Self { kind, imsi, elements: Bytes::new() }
     }
 
-    /// Reads a message: the payload of a frame, without the octet that says that it is GSUP.
+    /// Decodes a message: the payload of a frame without the extension octet.
     ///
     /// # Errors
-    /// When type or IMSI are missing, or an information element is longer than the message.
+    /// If type or IMSI are missing, or an element is truncated.
     pub fn decode(octets: &Bytes) -> Result<Self, DecodeError> {
         let (kind, imsi, begin) = split(octets)?;
         let elements = octets.slice(begin..);
@@ -214,31 +214,31 @@ impl Message {
         }
     }
 
-    /// The message's octets, as in a frame behind the octet that says that it is GSUP.
+    /// Encodes the message: the payload of a frame without the extension octet.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let imsi = self.imsi.to_bcd();
         let mut octets = Vec::with_capacity(3 + imsi.len() + self.elements.len());
         octets.push(self.kind.0);
         octets.push(Tag::IMSI.0);
-        // An IMSI has eight octets at most.
+        // An IMSI has at most eight octets.
         octets.push(u8::try_from(imsi.len()).unwrap_or(u8::MAX));
         octets.extend(imsi);
         octets.extend_from_slice(&self.elements);
         octets.into()
     }
 
-    /// Writes it as a whole frame.
+    /// Encodes it as a complete frame.
     pub fn put(&self, output: &mut BytesMut) {
         ipa::put(output, STREAM_OSMOCOM, &[EXTENSION_GSUP], &self.encode());
     }
 
-    /// All information elements behind the IMSI, as they stand.
-    pub fn elements(&self) -> impl Iterator<Item = Element<'_>> {
+    /// All elements after the IMSI, in order.
+    pub fn elements(&self) -> impl Iterator<Item = GsupElement<'_>> {
         Elements(&self.elements)
     }
 
-    /// The value under a tag; of several the last, as libosmocore reads it.
+    /// The value of an element; if it is repeated, the last one counts, as in libosmocore.
     #[must_use]
     pub fn get(&self, tag: Tag) -> Option<&[u8]> {
         last(&self.elements, tag)
@@ -248,24 +248,24 @@ impl Message {
         self.get(tag)?.first().copied()
     }
 
-    /// Message reference of the relay layer. An MSC answers with one of its own.
+    /// SM-RP message reference. An MSC answers with its own.
     #[must_use]
     pub fn reference(&self) -> Option<u8> {
         self.octet(Tag::SM_RP_MR)
     }
 
-    /// Destination on the relay layer.
+    /// SM-RP destination address.
     ///
     /// # Errors
-    /// When it is no address.
+    /// If the element is invalid.
     pub fn destination(&self) -> Result<Option<RpAddress>, DecodeError> {
         self.address(Tag::SM_RP_DA)
     }
 
-    /// Origin on the relay layer.
+    /// SM-RP originator address.
     ///
     /// # Errors
-    /// When it is no address.
+    /// If the element is invalid.
     pub fn origin(&self) -> Result<Option<RpAddress>, DecodeError> {
         self.address(Tag::SM_RP_OA)
     }
@@ -280,49 +280,49 @@ impl Message {
         self.get(Tag::SM_RP_UI).map(|value| self.elements.slice_ref(value))
     }
 
-    /// Why the network refuses.
+    /// The cause of the network.
     #[must_use]
     pub fn cause(&self) -> Option<GmmCause> {
         self.octet(Tag::CAUSE).map(GmmCause)
     }
 
-    /// Why the phone, or the far end's relay layer, refuses.
+    /// The SM-RP cause of the handset or the peer's relay layer.
     #[must_use]
     pub fn rp_cause(&self) -> Option<RpCause> {
         self.octet(Tag::SM_RP_CAUSE).map(RpCause)
     }
 
-    /// Whether more messages wait.
+    /// Whether more messages wait for the subscriber.
     #[must_use]
     pub fn more_messages(&self) -> bool {
         self.octet(Tag::SM_RP_MMS).is_some_and(|more| more != 0)
     }
 
-    /// Why a phone is ready again.
+    /// The alert reason.
     #[must_use]
     pub fn alert_reason(&self) -> Option<AlertReason> {
         self.octet(Tag::SM_ALERT_REASON).map(AlertReason)
     }
 
-    /// For what kind of user the message is.
+    /// The message class.
     #[must_use]
     pub fn class(&self) -> Option<MessageClass> {
         self.octet(Tag::MESSAGE_CLASS).map(MessageClass)
     }
 
-    /// Which half of the core network it is about.
+    /// The core network domain.
     #[must_use]
     pub fn cn_domain(&self) -> Option<CnDomain> {
         self.octet(Tag::CN_DOMAIN).map(CnDomain)
     }
 
-    /// Whose message it is.
+    /// The source name.
     #[must_use]
     pub fn source_name(&self) -> Option<&str> {
         self.name(Tag::SOURCE_NAME)
     }
 
-    /// For whom it is.
+    /// The destination name.
     #[must_use]
     pub fn destination_name(&self) -> Option<&str> {
         self.name(Tag::DESTINATION_NAME)
@@ -333,16 +333,16 @@ impl Message {
         std::str::from_utf8(value).ok().filter(|name| !name.is_empty())
     }
 
-    /// The subscriber's number, where there is one.
+    /// The MSISDN.
     #[must_use]
     pub fn msisdn(&self) -> Option<String> {
         msisdn(self.get(Tag::MSISDN)?)
     }
 
-    /// With an information element at its place; one with this tag that is there already goes.
+    /// Sets an information element at its position, replacing one with the same tag.
     ///
     /// # Errors
-    /// When the value has more than 255 octets.
+    /// If the value has more than 255 octets.
     pub fn with(mut self, tag: Tag, value: &[u8]) -> Result<Self, EncodeError> {
         let octets =
             u8::try_from(value.len()).map_err(|_| EncodeError::Long { tag: tag.0, octets: value.len() })?;
@@ -361,7 +361,7 @@ impl Message {
                 at = Some(elements.len());
             }
             elements.push(element.tag.0);
-            // It came out of an octet.
+            // The length was decoded from one octet.
             elements.push(u8::try_from(element.value.len()).unwrap_or(u8::MAX));
             elements.extend_from_slice(element.value);
         }
@@ -375,108 +375,109 @@ impl Message {
         self
     }
 
-    /// With a message reference.
+    /// Sets the SM-RP message reference.
     #[must_use]
     pub fn with_reference(self, reference: u8) -> Self {
         self.with_octet(Tag::SM_RP_MR, reference)
     }
 
-    /// With a destination.
+    /// Sets the SM-RP destination address.
     ///
     /// # Errors
-    /// When its digits are none.
+    /// If its digits are invalid.
     pub fn with_destination(self, address: &RpAddress) -> Result<Self, EncodeError> {
         self.with(Tag::SM_RP_DA, &address.encode()?)
     }
 
-    /// With an origin.
+    /// Sets the SM-RP originator address.
     ///
     /// # Errors
-    /// When its digits are none.
+    /// If its digits are invalid.
     pub fn with_origin(self, address: &RpAddress) -> Result<Self, EncodeError> {
         self.with(Tag::SM_RP_OA, &address.encode()?)
     }
 
-    /// With a TPDU.
+    /// Sets the TPDU.
     ///
     /// # Errors
-    /// When it has more than 255 octets.
+    /// If it has more than 255 octets.
     pub fn with_user_information(self, tpdu: &[u8]) -> Result<Self, EncodeError> {
         self.with(Tag::SM_RP_UI, tpdu)
     }
 
-    /// With why the network refuses.
+    /// Sets the cause of the network.
     #[must_use]
     pub fn with_cause(self, cause: GmmCause) -> Self {
         self.with_octet(Tag::CAUSE, cause.0)
     }
 
-    /// With why the phone or the service centre refuses.
+    /// Sets the SM-RP cause.
     #[must_use]
     pub fn with_rp_cause(self, cause: RpCause) -> Self {
         self.with_octet(Tag::SM_RP_CAUSE, cause.0)
     }
 
-    /// Says that more messages wait: the MSC keeps the channel to the phone open.
+    /// Sets more-messages-to-send: the MSC keeps the channel to the handset open.
     #[must_use]
     pub fn with_more_messages(self) -> Self {
         self.with_octet(Tag::SM_RP_MMS, 1)
     }
 
-    /// With why a phone is ready again.
+    /// Sets the alert reason.
     #[must_use]
     pub fn with_alert_reason(self, reason: AlertReason) -> Self {
         self.with_octet(Tag::SM_ALERT_REASON, reason.0)
     }
 
-    /// With the kind of user it is for.
+    /// Sets the message class.
     #[must_use]
     pub fn with_class(self, class: MessageClass) -> Self {
         self.with_octet(Tag::MESSAGE_CLASS, class.0)
     }
 
-    /// With whose message it is.
+    /// Sets the source name.
     #[must_use]
-    pub fn with_source_name(self, name: &Name) -> Self {
+    pub fn with_source_name(self, name: &IpaName) -> Self {
         self.with_name(Tag::SOURCE_NAME, name)
     }
 
-    /// With for whom it is.
+    /// Sets the destination name.
     #[must_use]
-    pub fn with_destination_name(self, name: &Name) -> Self {
+    pub fn with_destination_name(self, name: &IpaName) -> Self {
         self.with_name(Tag::DESTINATION_NAME, name)
     }
 
-    fn with_name(mut self, tag: Tag, name: &Name) -> Self {
+    fn with_name(mut self, tag: Tag, name: &IpaName) -> Self {
         let value = name.with_nul();
-        // A name has 32 octets at most.
+        // A name has at most 32 octets.
         self.put_element(tag, u8::try_from(value.len()).unwrap_or(u8::MAX), &value);
         self
     }
 
-    /// With the subscriber's number, as an HLR writes it.
+    /// Sets the MSISDN, as an HLR does.
     ///
     /// # Errors
-    /// When its digits are none.
+    /// If its digits are invalid.
     pub fn with_msisdn(self, msisdn: &str) -> Result<Self, EncodeError> {
-        let bcd = digits::encode(msisdn.as_bytes()).ok_or(EncodeError::Digits)?;
+        let bcd = bcd::encode(msisdn.as_bytes()).ok_or(EncodeError::Digits)?;
         let octets = u8::try_from(bcd.len())
             .map_err(|_| EncodeError::Long { tag: Tag::MSISDN.0, octets: bcd.len() })?;
         self.with(Tag::MSISDN, &[&[octets], &bcd[..]].concat())
     }
 
-    /// A short message for a phone, from this service centre.
+    /// Creates an MT-FORWARD-SM request from this service centre.
     ///
-    /// The reference is 0xFF, since the MSC makes its own. A source name is needed behind an HLR that routes by name.
+    /// The reference is 0xFF, since the MSC assigns its own. Behind an HLR that routes by name, a source name is
+    /// required.
     ///
     /// # Errors
-    /// When the TPDU is too long or the service centre's number has something other than digits.
+    /// If the TPDU is too long, or the number of the service centre is invalid.
     pub fn mt_forward(
-        imsi: Imsi,
-        service_centre: &Number,
+        imsi: GsupImsi,
+        service_centre: &IsdnNumber,
         tpdu: &[u8],
         more: bool,
-        source: Option<&Name>,
+        source: Option<&IpaName>,
     ) -> Result<Self, EncodeError> {
         let message = Self::new(MessageType::MT_FORWARD_SM_REQUEST, imsi)
             .with_reference(0xff)
@@ -491,20 +492,20 @@ impl Message {
         })
     }
 
-    /// The good answer to this request: same subscriber and reference, and the way back.
+    /// The positive answer to this request, with the same subscriber and reference, and the names for routing.
     #[must_use]
-    pub fn accepted(&self, own_name: Option<&Name>) -> Self {
+    pub fn accepted(&self, own_name: Option<&IpaName>) -> Self {
         self.answered(self.kind.to_result(), own_name, None)
     }
 
-    /// The refusal of this request. Always with a cause of the relay layer: without one an MSC leaves its phone without an
-    /// answer.
+    /// The negative answer to this request. It always has an SM-RP cause: without one, an MSC does not answer its
+    /// handset.
     #[must_use]
-    pub fn refused(&self, cause: RpCause, own_name: Option<&Name>) -> Self {
+    pub fn refused(&self, cause: RpCause, own_name: Option<&IpaName>) -> Self {
         self.answered(self.kind.to_error(), own_name, Some(cause))
     }
 
-    fn answered(&self, kind: MessageType, own_name: Option<&Name>, cause: Option<RpCause>) -> Self {
+    fn answered(&self, kind: MessageType, own_name: Option<&IpaName>, cause: Option<RpCause>) -> Self {
         let mut answer = Self::new(kind, self.imsi);
         if let Some(reference) = self.reference() {
             answer = answer.with_reference(reference);
@@ -513,7 +514,7 @@ impl Message {
             answer = answer.with_rp_cause(cause);
         }
         answer = answer.with_class(MessageClass::SMS);
-        // The HLR sends back what has both names, and only that.
+        // The HLR routes an answer only if it has both names.
         let Some(source) = self.get(Tag::SOURCE_NAME) else { return answer };
         let Some(own_name) = own_name else { return answer };
         let octets = u8::try_from(source.len()).unwrap_or(u8::MAX);
@@ -523,8 +524,8 @@ impl Message {
     }
 }
 
-impl fmt::Debug for Message {
-    /// Without the TPDU: what somebody writes to somebody is not for logs.
+impl fmt::Debug for GsupMessage {
+    /// Omits the TPDU, since message content must not be logged.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.kind, self.imsi)?;
         for element in self.elements() {

@@ -1,35 +1,35 @@
-use crate::digits;
-use crate::{DecodeError, EncodeError, Imsi, Tag};
+use crate::bcd;
+use crate::{DecodeError, EncodeError, GsupImsi, Tag};
 
-/// An address of the SMS relay layer: SM-RP-DA or SM-RP-OA.
+/// An SM-RP address: destination or originator on the relay layer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RpAddress {
-    /// A subscriber. Only as destination: libosmocore refuses to write it as origin.
-    Imsi(Imsi),
-    /// A subscriber's number.
-    Msisdn(Number),
-    /// A service centre's number.
-    ServiceCentre(Number),
-    /// Expressly none.
+    /// An IMSI. Only as destination: libosmocore does not encode it as originator.
+    Imsi(GsupImsi),
+    /// An MSISDN.
+    Msisdn(IsdnNumber),
+    /// The number of a service centre.
+    ServiceCentre(IsdnNumber),
+    /// Explicitly no address.
     Absent,
 }
 
-/// A number with its type. It may have no digits: what an MSC writes of a subscriber that has no number.
+/// An ISDN number with type and plan. An MSC sends it without digits for a subscriber without a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Number {
-    /// Type of number and numbering plan, with the highest bit set; 0x91 for an international number.
+pub struct IsdnNumber {
+    /// Type of number and numbering plan, with the extension bit set; 0x91 for an international number.
     pub ton_npi: u8,
     /// Digits, `*`, `#`, `a`, `b` and `c`.
     pub digits: String,
 }
 
-impl Number {
-    /// Type and plan of an international telephone number (E.164).
+impl IsdnNumber {
+    /// Type and plan of an international E.164 number.
     pub const INTERNATIONAL: u8 = 0x91;
-    /// Says that no octet of type and plan follows.
+    /// The extension bit: no further octet of type and plan follows.
     const LAST: u8 = 0x80;
 
-    /// An international number; a leading plus sign does not count.
+    /// An international number; a leading plus sign is removed.
     #[must_use]
     pub fn international(digits: &str) -> Self {
         let digits = digits.strip_prefix('+').unwrap_or(digits);
@@ -50,14 +50,14 @@ impl Number {
 
     fn decode(octets: &[u8]) -> Option<Self> {
         let (ton_npi, bcd) = octets.split_first()?;
-        // With the bit unset another octet of type would follow, which nobody writes on GSUP.
+        // With a cleared extension bit, another octet would follow. It does not occur in GSUP.
         (ton_npi & Self::LAST != 0).then_some(())?;
-        Some(Self { ton_npi: *ton_npi, digits: digits::decode(bcd)? })
+        Some(Self { ton_npi: *ton_npi, digits: bcd::decode(bcd)? })
     }
 
     fn encode(&self, into: &mut Vec<u8>) -> Result<(), EncodeError> {
         into.push(self.ton_npi | Self::LAST);
-        into.extend(digits::encode(self.digits.as_bytes()).ok_or(EncodeError::Digits)?);
+        into.extend(bcd::encode(self.digits.as_bytes()).ok_or(EncodeError::Digits)?);
         Ok(())
     }
 }
@@ -68,15 +68,15 @@ impl RpAddress {
     const SERVICE_CENTRE: u8 = 3;
     const ABSENT: u8 = 0xff;
 
-    /// Reads the value of an information element.
+    /// Decodes the value of an information element.
     ///
     /// # Errors
-    /// When it is no address.
+    /// If it is not a valid address.
     pub fn decode(tag: Tag, value: &[u8]) -> Result<Self, DecodeError> {
         let address = value.split_first().and_then(|(kind, rest)| match *kind {
-            Self::IMSI => Imsi::from_bcd(rest).map(Self::Imsi),
-            Self::MSISDN => Number::decode(rest).map(Self::Msisdn),
-            Self::SERVICE_CENTRE => Number::decode(rest).map(Self::ServiceCentre),
+            Self::IMSI => GsupImsi::from_bcd(rest).map(Self::Imsi),
+            Self::MSISDN => IsdnNumber::decode(rest).map(Self::Msisdn),
+            Self::SERVICE_CENTRE => IsdnNumber::decode(rest).map(Self::ServiceCentre),
             Self::ABSENT => rest.is_empty().then_some(Self::Absent),
             _ => None,
         });
@@ -103,9 +103,9 @@ impl RpAddress {
         Ok(value)
     }
 
-    /// The number, where it is one.
+    /// The number, unless it is an IMSI or absent.
     #[must_use]
-    pub fn number(&self) -> Option<&Number> {
+    pub fn number(&self) -> Option<&IsdnNumber> {
         match self {
             Self::Msisdn(number) | Self::ServiceCentre(number) => Some(number),
             Self::Imsi(_) | Self::Absent => None,

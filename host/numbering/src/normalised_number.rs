@@ -1,26 +1,26 @@
 use model::{Address, RejectReason};
 use std::fmt;
 
-/// A number as it was dialled.
+/// A dialled number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Called<'a> {
+pub struct DialledNumber<'a> {
     /// Type of number (3GPP TS 23.040 §9.1.2.5): 0 unknown, 1 international, 2 national, 3 network specific,
     /// 4 subscriber, 5 alphanumeric, 6 abbreviated.
     pub ton: u8,
     /// Numbering plan: 0 unknown, 1 E.164, 8 national, 9 private.
     pub npi: u8,
-    /// What was dialled. A plus sign in front says the same as type 1.
+    /// The dialled digits. A leading plus sign has the same meaning as type 1.
     pub digits: &'a str,
 }
 
-impl<'a> Called<'a> {
-    /// What somebody typed: of unknown type, or international after a plus sign.
+impl<'a> DialledNumber<'a> {
+    /// A typed number: unknown type, or international with a plus sign.
     #[must_use]
     pub fn typed(digits: &'a str) -> Self {
         Self { ton: 0, npi: 1, digits }
     }
 
-    /// The number of an address; `None` where its value is not even text.
+    /// The number of an address; `None` if its value is not UTF-8.
     #[must_use]
     pub fn of(address: &'a Address) -> Option<Self> {
         let digits = std::str::from_utf8(&address.value).ok()?;
@@ -28,83 +28,84 @@ impl<'a> Called<'a> {
     }
 }
 
-/// What kind of digits a number has.
+/// Kind of a normalised number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NumberKind {
     /// An international number, country code first: 7 to 15 digits.
     E164,
-    /// Digits that mean something only here: a short code or an internal number.
+    /// Digits with a meaning only in this network: a short code or an internal number.
     Short,
 }
 
-/// Whose number it is.
+/// Class of a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// One of our subscribers'.
+pub enum NumberClass {
+    /// A subscriber of this network.
     Home,
     /// A service with a short code.
     ShortCode,
-    /// In a range of this peer's.
+    /// In a range of this peer.
     Peer(String),
     /// In another country.
     International,
-    /// In this country, in nobody's range.
+    /// In this country, in no range.
     National,
 }
 
-/// Where a number leads.
+/// Routing target of a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// To a subscriber of ours.
+pub enum NumberTarget {
+    /// A subscriber of this network.
     Home,
-    /// To this peer.
+    /// This peer.
     Peer(String),
     /// The routing chain decides.
     Route,
-    /// Nowhere: [`Plan::normalise`](crate::Plan::normalise) refuses such a number, so no [`Number`] has this target.
+    /// Refused: [`NumberPlan::normalise`](crate::NumberPlan::normalise) refuses such numbers, so no
+    /// [`NormalisedNumber`] has this target.
     Refuse,
 }
 
-/// A number in its one form.
+/// A normalised number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Number {
+pub struct NormalisedNumber {
     /// Decimal digits only.
     pub digits: String,
-    /// What kind of digits.
-    pub kind: Kind,
-    /// Whose number it is.
-    pub class: Class,
-    /// Where it leads.
-    pub to: Target,
-    /// Which rules made it so, for the trace: plan, form, range. There is no digit of the number in it.
+    /// Kind of the digits.
+    pub kind: NumberKind,
+    /// Class of the number.
+    pub class: NumberClass,
+    /// Routing target.
+    pub to: NumberTarget,
+    /// The matching rules for the trace: plan, form, range. Contains no digit of the number.
     pub rule: String,
 }
 
-impl Number {
-    /// As an address: an international number has type 1; short forms are of unknown type, so that a phone that answers
-    /// sends what it was shown.
+impl NormalisedNumber {
+    /// The number as an address. An international number has type 1. A short form has unknown type, so that a handset
+    /// that answers dials what it displays.
     #[must_use]
     pub fn address(&self) -> Address {
         match self.kind {
-            Kind::E164 => Address::international(&self.digits),
-            Kind::Short => Address::new(0, 1, self.digits.as_bytes()),
+            NumberKind::E164 => Address::international(&self.digits),
+            NumberKind::Short => Address::new(0, 1, self.digits.as_bytes()),
         }
     }
 }
 
-/// Why what was dialled is no number to send to. There is no digit of it in the words.
+/// Why a dialled number is refused. The text contains no digit of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It is no number: too short, too long, of no form of the plan's.
+pub enum NumberRefusal {
+    /// Not a valid number in the plan: wrong length or form.
     #[error("{0}")]
     Invalid(String),
-    /// It is a number, and the plan refuses it.
+    /// A valid number that the plan refuses.
     #[error("{0}")]
     NotAllowed(String),
 }
 
-impl Refused {
-    /// In the words of routing.
+impl NumberRefusal {
+    /// The corresponding reject reason.
     #[must_use]
     pub fn reason(&self) -> RejectReason {
         match self {
@@ -114,8 +115,8 @@ impl Refused {
     }
 }
 
-impl Target {
-    /// The peer's name.
+impl NumberTarget {
+    /// The name of the peer.
     #[must_use]
     pub fn peer(&self) -> Option<&str> {
         match self {
@@ -124,8 +125,8 @@ impl Target {
         }
     }
 
-    /// Reads `home`, `route`, `refuse` or `peer:NAME`.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    /// Parses `home`, `route`, `refuse` or `peer:NAME`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "home" => Ok(Self::Home),
             "route" => Ok(Self::Route),
@@ -133,14 +134,14 @@ impl Target {
             _ => match text.strip_prefix("peer:") {
                 Some(peer) if !peer.is_empty() && peer.trim() == peer => Ok(Self::Peer(peer.to_owned())),
                 _ => Err(format!(
-                    "{text:?} is no target; it is \"home\", \"route\", \"refuse\" or \"peer:NAME\""
+                    "{text:?} is not a target; it must be \"home\", \"route\", \"refuse\" or \"peer:NAME\""
                 )),
             },
         }
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for NumberTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Home => f.write_str("home"),

@@ -1,32 +1,32 @@
-//! Swapped BCD: two digits an octet, the first in the low half, a half of `F` where the count is odd.
+//! Swapped BCD: two digits per octet, the first in the low nibble; an odd count is filled with `F`.
 
-/// What the sixteen halves stand for in a telephone number (24.008, 10.5.4.7); the last is the filler.
-const LETTERS: [u8; 15] = *b"0123456789*#abc";
+/// The digits of a telephone number by nibble value (24.008, 10.5.4.7); 15 is the filler.
+const DIGITS: [u8; 15] = *b"0123456789*#abc";
 
-/// Reads digits. `None` where a filler stands before the end.
+/// Decodes digits; `None` if a filler is not at the end.
 pub(crate) fn decode(octets: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(octets.len() * 2);
-    for (at, octet) in octets.iter().enumerate() {
-        text.push(char::from(*LETTERS.get(usize::from(octet & 0xf))?));
-        match LETTERS.get(usize::from(octet >> 4)) {
+    for (index, octet) in octets.iter().enumerate() {
+        text.push(char::from(*DIGITS.get(usize::from(octet & 0xf))?));
+        match DIGITS.get(usize::from(octet >> 4)) {
             Some(letter) => text.push(char::from(*letter)),
-            None if at + 1 == octets.len() => {}
+            None if index + 1 == octets.len() => {}
             None => return None,
         }
     }
     Some(text)
 }
 
-/// Writes digits. `None` where there is anything else.
+/// Encodes digits; `None` for any other character.
 pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
-    let half = |letter: u8| {
-        let at = LETTERS.iter().position(|known| *known == letter.to_ascii_lowercase())?;
-        u8::try_from(at).ok()
+    let nibble = |letter: u8| {
+        let index = DIGITS.iter().position(|known| *known == letter.to_ascii_lowercase())?;
+        u8::try_from(index).ok()
     };
     text.chunks(2)
         .map(|pair| match *pair {
-            [first, second] => Some(half(first)? | half(second)? << 4),
-            [first] => Some(half(first)? | 0xf0),
+            [first, second] => Some(nibble(first)? | nibble(second)? << 4),
+            [first] => Some(nibble(first)? | 0xf0),
             _ => None,
         })
         .collect()
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways() {
+    fn bcd_round_trips() {
         for (text, octets) in [
             ("19990014444", &[0x91, 0x99, 0x00, 0x41, 0x44, 0xf4][..]),
             ("0123456789*#abc", &[0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe]),

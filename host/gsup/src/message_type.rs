@@ -1,88 +1,88 @@
 use std::fmt;
 
-/// What a GSUP message is: an operation, and in the lowest two bits whether it asks, refuses or answers.
+/// A message type: an operation; the lowest two bits distinguish request, error and result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageType(pub u8);
 
 impl MessageType {
-    /// An MSC has a subscriber new.
+    /// An MSC registers a subscriber.
     pub const UPDATE_LOCATION_REQUEST: Self = Self(0x04);
-    /// It must not.
+    /// The registration is refused.
     pub const UPDATE_LOCATION_ERROR: Self = Self(0x05);
-    /// The subscriber is there now.
+    /// The subscriber is registered.
     pub const UPDATE_LOCATION_RESULT: Self = Self(0x06);
-    /// Wanted: authentication vectors.
+    /// An MSC requests authentication vectors.
     pub const SEND_AUTH_INFO_REQUEST: Self = Self(0x08);
-    /// An MSC has forgotten a subscriber.
+    /// An MSC has purged a subscriber.
     pub const PURGE_MS_REQUEST: Self = Self(0x0c);
-    /// It may not.
+    /// The purge is refused.
     pub const PURGE_MS_ERROR: Self = Self(0x0d);
-    /// The HLR knows.
+    /// The purge is acknowledged.
     pub const PURGE_MS_RESULT: Self = Self(0x0e);
-    /// The HLR tells an MSC about a subscriber, the number among it.
+    /// The HLR sends subscriber data to an MSC, including the MSISDN.
     pub const INSERT_DATA_REQUEST: Self = Self(0x10);
-    /// The MSC knows.
+    /// The MSC acknowledges the data.
     pub const INSERT_DATA_RESULT: Self = Self(0x12);
-    /// The HLR takes a subscriber from an MSC.
+    /// The HLR cancels the registration at an MSC.
     pub const LOCATION_CANCEL_REQUEST: Self = Self(0x1c);
-    /// The MSC has forgotten it.
+    /// The MSC acknowledges the cancellation.
     pub const LOCATION_CANCEL_RESULT: Self = Self(0x1e);
-    /// A short message from a phone.
+    /// A short message from a handset.
     pub const MO_FORWARD_SM_REQUEST: Self = Self(0x24);
-    /// It is refused.
+    /// The MO is refused.
     pub const MO_FORWARD_SM_ERROR: Self = Self(0x25);
-    /// It is taken.
+    /// The MO is accepted.
     pub const MO_FORWARD_SM_RESULT: Self = Self(0x26);
-    /// A short message for a phone.
+    /// A short message for a handset.
     pub const MT_FORWARD_SM_REQUEST: Self = Self(0x28);
-    /// The phone does not have it.
+    /// The MT failed.
     pub const MT_FORWARD_SM_ERROR: Self = Self(0x29);
-    /// The phone has it.
+    /// The MT was delivered.
     pub const MT_FORWARD_SM_RESULT: Self = Self(0x2a);
-    /// A phone can take short messages again.
+    /// A handset can receive short messages again.
     pub const READY_FOR_SM_REQUEST: Self = Self(0x2c);
-    /// Nobody wants to know.
+    /// The alert is refused.
     pub const READY_FOR_SM_ERROR: Self = Self(0x2d);
-    /// It is known.
+    /// The alert is acknowledged.
     pub const READY_FOR_SM_RESULT: Self = Self(0x2e);
-    /// The HLR has no connection to whom a message was for.
+    /// The HLR has no connection to the destination.
     pub const ROUTING_ERROR: Self = Self(0x4e);
 
     const REQUEST: u8 = 0;
     const ERROR: u8 = 1;
     const RESULT: u8 = 2;
 
-    /// Whether it asks for something.
+    /// Whether it is a request.
     #[must_use]
     pub fn is_request(self) -> bool {
         self.0 & 3 == Self::REQUEST
     }
 
-    /// Whether it refuses something.
+    /// Whether it is an error.
     #[must_use]
     pub fn is_error(self) -> bool {
         self.0 & 3 == Self::ERROR
     }
 
-    /// Whether it answers well.
+    /// Whether it is a result.
     #[must_use]
     pub fn is_result(self) -> bool {
         self.0 & 3 == Self::RESULT && self != Self::ROUTING_ERROR
     }
 
-    /// The refusal of this operation.
+    /// The error type of this operation.
     #[must_use]
     pub fn to_error(self) -> Self {
         Self(self.0 & !3 | Self::ERROR)
     }
 
-    /// The good answer of this operation.
+    /// The result type of this operation.
     #[must_use]
     pub fn to_result(self) -> Self {
         Self(self.0 & !3 | Self::RESULT)
     }
 
-    /// The operation's name, without what the lowest bits say; `None` for one that is not known here.
+    /// Name of the operation, without the lowest two bits; `None` if it is unknown.
     #[must_use]
     pub fn operation(self) -> Option<&'static str> {
         Some(match self.0 & !3 {

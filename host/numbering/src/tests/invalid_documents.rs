@@ -1,73 +1,73 @@
-//! Documents that are wrong, and what is said of them.
+//! Tests of invalid documents.
 
 use super::{DOCUMENT, GERMANY};
-use crate::Plans;
+use crate::NumberPlans;
 use proptest::prelude::*;
 
 const HEAD: &str = "[plan.a]\ncountry-code = \"1\"\nnational-numbers = [\"NXXNXXXXXX\"]\n";
 
-/// What is said of the sample with one thing changed.
+/// The error text for the sample document with one change.
 fn changed(from: &str, to: &str) -> String {
     assert!(DOCUMENT.contains(from), "{from:?} is not in the sample");
-    Plans::parse(&DOCUMENT.replacen(from, to, 1)).unwrap_err().to_string()
+    NumberPlans::parse(&DOCUMENT.replacen(from, to, 1)).unwrap_err().to_string()
 }
 
 #[test]
-fn every_fault_has_its_words() {
+fn every_error_has_a_message() {
     for (from, to, expected) in [
         ("default = \"nanp\"", "default = \"france\"", "there is no [plan.france]"),
-        ("default = \"nanp\"", "default = 1", "`default` is the name of a plan"),
+        ("default = \"nanp\"", "default = 1", "`default` must be the name of a plan"),
         ("default = \"nanp\"", "defualt = \"nanp\"", "\"defualt\" is unknown; known here: default, plan"),
         ("country-code = \"1\"", "", "country-code"),
         ("country-code = \"1\"", "country-code = \"+1\"", "without a plus sign"),
-        ("country-code = \"1\"", "country-code = \"01\"", "begins with a zero"),
+        ("country-code = \"1\"", "country-code = \"01\"", "must not begin with a zero"),
         ("country-code = \"1\"", "country-code = 1", "expected"),
         ("[\"011\"]", "[\"*011\"]", "`international-prefix` has \"*011\""),
         ("trunk-prefix = [\"1\"]", "trunk-prefix = [\"\"]", "`trunk-prefix` has \"\""),
-        ("trunk-prefix = [\"1\"]\ntrunk-needed = false", "trunk-needed = true", "goes with a `trunk-prefix`"),
+        ("trunk-prefix = [\"1\"]\ntrunk-needed = false", "trunk-needed = true", "requires a `trunk-prefix`"),
         ("[\"NXXNXXXXXX\"]", "[]", "`national-numbers` is empty"),
-        ("[\"NXXNXXXXXX\"]", "[\"nxx\"]", "\"nxx\" is no pattern"),
-        ("local-numbers = [\"NXXXXXX\"]", "", "`local-numbers` goes with"),
-        ("area-code-of-caller = 3", "", "`local-numbers` goes with"),
+        ("[\"NXXNXXXXXX\"]", "[\"nxx\"]", "\"nxx\" is not a pattern"),
+        ("local-numbers = [\"NXXXXXX\"]", "", "`local-numbers` requires"),
+        ("area-code-of-caller = 3", "", "`local-numbers` requires"),
         ("area-code-of-caller = 3", "area-code-of-caller = 0", "1 to 8"),
         ("show = \"international\"", "show = \"fancy\"", "fancy"),
-        ("national = \"route\"", "national = \"home\"", "only numbers in a range"),
-        ("national = \"route\"", "national = \"peer:\"", "no target"),
-        ("numbers = [\"6195550XXX\"]", "numbers = [\"619-555-0XXX\"]", "is no pattern"),
-        ("numbers = [\"6195550XXX\"]", "numbers = [\"6195551XXX-6195552XXX\"]", "is no pattern"),
-        ("numbers = [\"6195550XXX\"]", "numbers = [\"555\"]", "no international number"),
-        ("numbers = [\"6195550XXX\"]", "numbers = [\"+06195550\"]", "no international number"),
+        ("national = \"route\"", "national = \"home\"", "allowed for ranges only"),
+        ("national = \"route\"", "national = \"peer:\"", "is not a target"),
+        ("numbers = [\"6195550XXX\"]", "numbers = [\"619-555-0XXX\"]", "is not a pattern"),
+        ("numbers = [\"6195550XXX\"]", "numbers = [\"6195551XXX-6195552XXX\"]", "is not a pattern"),
+        ("numbers = [\"6195550XXX\"]", "numbers = [\"555\"]", "is not an international number"),
+        ("numbers = [\"6195550XXX\"]", "numbers = [\"+06195550\"]", "is not an international number"),
         ("numbers = [\"6195550XXX\"]", "numbers = [\"619555.\"]", "an abbreviation would not name one"),
         ("numbers = [\"6195550XXX\"]", "numbers = [\"61955[56]0XXX\"]", "an abbreviation would not name one"),
         (
             "numbers = [\"6195550XXX\"]",
             "numbers = [\"6195550XXX\", \"6195560123\"]",
-            "an abbreviation may mean nothing else",
+            "an abbreviation must be unambiguous",
         ),
-        ("numbers = [\"6195550XXX\"]", "numbers = [\"6195557XXX\"]", "an abbreviation may mean nothing else"),
+        ("numbers = [\"6195550XXX\"]", "numbers = [\"6195557XXX\"]", "an abbreviation must be unambiguous"),
         ("abbreviation = 4", "abbreviation = 1", "2 to 8"),
         ("to = \"home\"", "to = \"peer:club\"", "leads to \"home\""),
-        ("to = \"refuse\"", "to = \"nowhere\"", "\"nowhere\" is no target"),
+        ("to = \"refuse\"", "to = \"nowhere\"", "\"nowhere\" is not a target"),
         ("name = \"our numbers\"\n", "", "name"),
-        ("name = \"our numbers\"", "name = \"\"", "goes into the traces"),
-        ("[\"900XXXXXXX\"]", "[\"6195550XXX\"]", "something else at line 42"),
+        ("name = \"our numbers\"", "name = \"\"", "appears in message traces"),
+        ("[\"900XXXXXXX\"]", "[\"6195550XXX\"]", "another meaning at line 42"),
         ("[\"NXXXX\", \"NXXXXX\"]", "[]", "`numbers` is empty"),
-        ("numbers = [\"7XXX\"]", "numbers = [\"0XXX\"]", "something else at line"),
-        ("[[plan.nanp.internal]]", "[plan.nanp.internal]", "is written as [[plan.nanp.internal]]"),
+        ("numbers = [\"7XXX\"]", "numbers = [\"0XXX\"]", "another meaning at line"),
+        ("[[plan.nanp.internal]]", "[plan.nanp.internal]", "must be written as [[plan.nanp.internal]]"),
         ("[[plan.nanp.internal]]", "[[plan.nanp.internals]]", "internals"),
     ] {
-        let said = changed(from, to);
-        assert!(said.contains(expected), "{to:?}: {said}");
-        assert!(said.lines().all(|line| line.starts_with("line ")), "{said}");
+        let report = changed(from, to);
+        assert!(report.contains(expected), "{to:?}: {report}");
+        assert!(report.lines().all(|line| line.starts_with("line ")), "{report}");
     }
 }
 
 #[test]
-fn all_faults_are_said_at_once() {
+fn all_errors_are_reported_together() {
     let text = "default = \"b\"\n[plan.a]\ncountry-code = \"1\"\nnational-numbers = [\"nxx\"]\n\
                 [[plan.a.range]]\nname = \"r\"\nnumbers = [\n  \"6195550100\",\n  \"x\",\n]\nto = \"hoem\"\n\
                 [[plan.a.range]]\nnumbers = []\n[[plan.a.short-code]]\nname = \"s\"\nnumbers = [\"[\"]\nto = \"home\"\n";
-    let problems = Plans::parse(text).unwrap_err().0;
+    let problems = NumberPlans::parse(text).unwrap_err().0;
     let at: Vec<(usize, &str)> =
         problems.iter().map(|problem| (problem.line, problem.table.as_str())).collect();
     let expected = [
@@ -82,27 +82,27 @@ fn all_faults_are_said_at_once() {
 }
 
 #[test]
-fn a_document_has_a_plan_that_counts() {
+fn document_has_a_default_plan() {
     for (text, expected) in [
-        ("", "there is no plan"),
+        ("", "the document has no plan"),
         ("plan = 1", "plans are tables"),
-        ("[plan]\na = 1", "\"a\" is no plan"),
+        ("[plan]\na = 1", "\"a\" is not a plan"),
         ("[[", "line 1"),
     ] {
-        let said = Plans::parse(text).unwrap_err().to_string();
-        assert!(said.contains(expected), "{text:?}: {said}");
+        let report = NumberPlans::parse(text).unwrap_err().to_string();
+        assert!(report.contains(expected), "{text:?}: {report}");
     }
-    assert_eq!(Plans::parse(HEAD).unwrap().default_name(), "a", "the only one");
+    assert_eq!(NumberPlans::parse(HEAD).unwrap().default_name(), "a", "the only one");
     let two = format!("{HEAD}{}", HEAD.replace("[plan.a]", "[plan.b]"));
-    assert!(Plans::parse(&two).unwrap_err().to_string().contains("`default` is missing"));
+    assert!(NumberPlans::parse(&two).unwrap_err().to_string().contains("`default` is missing"));
 }
 
 #[test]
-fn ranges_have_a_limit_and_single_numbers_have_none() {
+fn ranges_are_limited_and_single_numbers_are_not() {
     let more = |count: u32, ending: &str, more: &str| {
         let numbers: Vec<String> = (0..count).map(|n| format!("\"619{:06}{ending}\"", 500_000 + n)).collect();
         let numbers = numbers.join(",");
-        Plans::parse(&format!(
+        NumberPlans::parse(&format!(
             "{HEAD}[[plan.a.range]]\nname = \"r\"\nto = \"home\"\n{more}numbers = [{numbers}]\n"
         ))
     };
@@ -114,11 +114,11 @@ fn ranges_have_a_limit_and_single_numbers_have_none() {
 
 proptest! {
     #[test]
-    fn any_document_is_a_plan_or_refused(at in 0_usize..3_000, with in "[\\[\\]\"=.#a-zX0-9\n -]{0,12}", german: bool) {
+    fn any_document_parses_or_fails(at in 0_usize..3_000, with in "[\\[\\]\"=.#a-zX0-9\n -]{0,12}", german: bool) {
         let mut text = if german { GERMANY } else { DOCUMENT }.to_owned();
         let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.insert_str(at, &with);
-        if let Err(refused) = Plans::parse(&text) {
+        if let Err(refused) = NumberPlans::parse(&text) {
             prop_assert!(!refused.0.is_empty());
         }
     }
