@@ -1,48 +1,49 @@
-//! What an ssh client asked for, where a forced command stands in front of it.
+//! Forced commands: runs the command that an ssh client requested.
 
-use super::Ordinary;
+use super::SmsTask;
 use ::client::terminal;
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Here the options that say who one is and where the appliance is do not exist.
+/// A command line without the options for number and socket.
 #[derive(Debug, Parser)]
-#[command(name = "sms", about = "Texts for people, and what came of them", disable_help_subcommand = true)]
-struct Asked {
+#[command(name = "sms", about = "Send and read text messages", disable_help_subcommand = true)]
+struct ForcedCommandLine {
     #[command(subcommand)]
-    task: Ordinary,
+    task: SmsTask,
 }
 
-/// What is asked for, or how to end.
-pub(super) fn asked() -> Result<Ordinary, ExitCode> {
-    let given = std::env::var_os("SSH_ORIGINAL_COMMAND").unwrap_or_default();
-    let parsed = match given.into_string() {
-        Ok(given) => parse(&given),
-        Err(_) => Err("the command is no UTF-8\n".to_owned()),
+/// Parses SSH_ORIGINAL_COMMAND, or returns the exit code.
+pub(super) fn requested_task() -> Result<SmsTask, ExitCode> {
+    let original = std::env::var_os("SSH_ORIGINAL_COMMAND").unwrap_or_default();
+    let parsed = match original.into_string() {
+        Ok(original) => parse(&original),
+        Err(_) => Err("the command is not UTF-8\n".to_owned()),
     };
-    parsed.map_err(|told| {
-        let lines = told.lines().map(|line| terminal::visible(line) + "\n");
+    parsed.map_err(|usage| {
+        let lines = usage.lines().map(|line| terminal::visible(line) + "\n");
         let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
         ExitCode::from(2)
     })
 }
 
-fn parse(given: &str) -> Result<Ordinary, String> {
-    let words = words(given)?;
-    let all = std::iter::once("sms".to_owned()).chain(words);
-    Asked::try_parse_from(all).map(|asked| asked.task).map_err(|error| error.render().to_string())
+fn parse(original: &str) -> Result<SmsTask, String> {
+    let split_words = split_words(original)?;
+    let all = std::iter::once("sms".to_owned()).chain(split_words);
+    ForcedCommandLine::try_parse_from(all)
+        .map(|command_line| command_line.task)
+        .map_err(|error| error.render().to_string())
 }
 
-/// Splits a command into words as a shell would, and does nothing else of what shells do: no variables, no patterns, no
-/// further commands.
-fn words(given: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
+/// Splits a command line into words with shell quoting, without variables, patterns or further commands.
+fn split_words(original: &str) -> Result<Vec<String>, String> {
+    let mut split_words = Vec::new();
     let mut word: Option<String> = None;
-    let mut rest = given.chars();
+    let mut rest = original.chars();
     while let Some(c) = rest.next() {
         match c {
-            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
+            ' ' | '\t' | '\n' | '\r' => split_words.extend(word.take()),
             '\'' | '"' => {
                 let word = word.get_or_insert_default();
                 loop {
@@ -62,8 +63,8 @@ fn words(given: &str) -> Result<Vec<String>, String> {
             other => word.get_or_insert_default().push(other),
         }
     }
-    words.extend(word);
-    Ok(words)
+    split_words.extend(word);
+    Ok(split_words)
 }
 
 fn open_quote(quote: char) -> String {
@@ -79,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_a_shell_would_and_nothing_more() {
-        let split = |given| words(given).unwrap();
+    fn forced_command_is_split_like_a_shell_without_expansion() {
+        let split = |original| split_words(original).unwrap();
         assert_eq!(split("send +1619 hello  there"), ["send", "+1619", "hello", "there"]);
         assert_eq!(
             split(r#"send +1619 'two  words' "and \"two\" more""#),
@@ -93,20 +94,20 @@ mod tests {
         );
         assert_eq!(split(r#"'a'"b"c"#), ["abc"]);
         assert_eq!(split(" \t\n"), Vec::<String>::new());
-        assert!(words("it's me").is_err() && words("\"open\\\"").is_err());
+        assert!(split_words("it's me").is_err() && split_words("\"open\\\"").is_err());
     }
 
     #[test]
-    fn only_the_four_and_only_their_options() {
-        let sent = |given| match parse(given) {
-            Ok(Ordinary::Send(send)) => Ok((send.to, send.text.join(" "))),
+    fn forced_command_allows_only_the_four_subcommands() {
+        let sent = |original| match parse(original) {
+            Ok(SmsTask::Send(send)) => Ok((send.to, send.text.join(" "))),
             Ok(other) => Err(format!("{other:?}")),
-            Err(told) => Err(told),
+            Err(usage) => Err(usage),
         };
         assert_eq!(sent("send +1619 hi -- there"), Ok(("+1619".to_owned(), "hi -- there".to_owned())));
         assert_eq!(sent("send +1619 -- -1"), Ok(("+1619".to_owned(), "-1".to_owned())));
-        assert!(matches!(parse("inbox --limit 5 --before 1000000001 --json"), Ok(Ordinary::Inbox(_))));
-        assert!(matches!(parse("follow"), Ok(Ordinary::Follow(_))));
+        assert!(matches!(parse("inbox --limit 5 --before 1000000001 --json"), Ok(SmsTask::Inbox(_))));
+        assert!(matches!(parse("follow"), Ok(SmsTask::Follow(_))));
         for bad in [
             "",
             "forced",

@@ -1,11 +1,11 @@
-//! Messages for people, so that nothing in them speaks to the terminal.
+//! Renders messages for the terminal; control characters are made visible.
 
-use crate::wire::{Direction, Item, Segments};
+use crate::wire::{ShellDirection, ShellMessage, ShellSegments};
 use client::terminal::visible;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// By the clock on the wall, if it can be told.
+/// Formats a time in local time, or in UTC if the offset is unknown.
 fn local(stamp: &str, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>) -> String {
     let Ok(at) = OffsetDateTime::parse(stamp, &Rfc3339) else { return visible(stamp) };
     let (at, mark) = match offset_at(at) {
@@ -17,18 +17,18 @@ fn local(stamp: &str, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>) -
     format!("{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02}{mark}", month as u8)
 }
 
-/// One message on one line.
-pub(super) fn line(item: &Item) -> String {
-    // This process has one thread, which is when the system's time zone can be read safely.
+/// Renders a message on one line.
+pub(super) fn line(item: &ShellMessage) -> String {
+    // The process has one thread; only then the time zone can be read safely.
     line_at(item, |at| UtcOffset::local_offset_at(at).ok())
 }
 
-fn line_at(item: &Item, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>) -> String {
+fn line_at(item: &ShellMessage, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>) -> String {
     let at = local(&item.at, offset_at);
     let (id, state) = (visible(&item.id), visible(&item.state));
     let who = match item.direction {
-        Some(Direction::In) => format!("from {:<16}", visible(&item.from)),
-        Some(Direction::Out) => format!("to   {:<16}", visible(&item.to)),
+        Some(ShellDirection::In) => format!("from {:<16}", visible(&item.from)),
+        Some(ShellDirection::Out) => format!("to   {:<16}", visible(&item.to)),
         None => format!("from {:<16} to {:<16}", visible(&item.from), visible(&item.to)),
     };
     let error = match (&item.cause, item.error) {
@@ -38,7 +38,7 @@ fn line_at(item: &Item, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>)
     };
     let part = match (&item.part, &item.segments) {
         (Some(part), _) => format!("[{}] ", visible(part)),
-        (None, Some(Segments { total, present })) if present.len() < usize::from(*total) => {
+        (None, Some(ShellSegments { total, present })) if present.len() < usize::from(*total) => {
             format!("[{} of {total} segments] ", present.len())
         }
         (None, _) => String::new(),
@@ -53,10 +53,10 @@ fn line_at(item: &Item, offset_at: impl Fn(OffsetDateTime) -> Option<UtcOffset>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::SegmentItem;
+    use crate::wire::ShellSegment;
 
-    fn item(direction: Option<Direction>, text: Option<&str>) -> Item {
-        Item {
+    fn item(direction: Option<ShellDirection>, text: Option<&str>) -> ShellMessage {
+        ShellMessage {
             id: "1000000001".to_owned(),
             at: "2026-11-21T11:43:02.5Z".to_owned(),
             direction,
@@ -74,31 +74,32 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_line() {
-        let show = |item: &Item| line_at(item, |_| UtcOffset::from_hms(-8, 0, 0).ok());
+    fn message_is_rendered_on_one_line() {
+        let show = |item: &ShellMessage| line_at(item, |_| UtcOffset::from_hms(-8, 0, 0).ok());
         assert_eq!(
-            show(&item(Some(Direction::In), Some("two\nlines"))),
+            show(&item(Some(ShellDirection::In), Some("two\nlines"))),
             "2026-11-21 03:43:02  1000000001  from +16195550123      delivered   two␊lines"
         );
-        let failed = Item {
+        let failed = ShellMessage {
             state: "failed".to_owned(),
             error: Some(27),
             part: Some("2/3".to_owned()),
-            ..item(Some(Direction::Out), Some("x"))
+            ..item(Some(ShellDirection::Out), Some("x"))
         };
         assert_eq!(
             show(&failed),
             "2026-11-21 03:43:02  1000000001  to   +16195550199      failed     (error 27)  [2/3] x"
         );
-        let refused = Item { cause: Some("network: congestion (22)".to_owned()), part: None, ..failed };
+        let refused =
+            ShellMessage { cause: Some("network: congestion (22)".to_owned()), part: None, ..failed };
         assert_eq!(
             show(&refused),
             "2026-11-21 03:43:02  1000000001  to   +16195550199      failed     (network: congestion (22))  x"
         );
-        let segment = |number| SegmentItem { number, id: "1".to_owned(), state: "delivered".to_owned() };
-        let long = |present| Item {
-            segments: Some(Segments { total: 3, present }),
-            ..item(Some(Direction::In), Some("x"))
+        let segment = |number| ShellSegment { number, id: "1".to_owned(), state: "delivered".to_owned() };
+        let long = |present| ShellMessage {
+            segments: Some(ShellSegments { total: 3, present }),
+            ..item(Some(ShellDirection::In), Some("x"))
         };
         let cut = show(&long(vec![segment(1), segment(3)]));
         assert!(cut.ends_with("delivered   [2 of 3 segments] x"), "{cut}");
