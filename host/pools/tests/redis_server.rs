@@ -1,40 +1,40 @@
-//! What clients of the door see, over sockets.
+//! Tests of the Redis server over sockets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod house;
+mod fixture;
 
-use house::{HASH, House, PASSWORD, SUM, until};
-use pools::{AccountOptions, DoorOptions, Rights};
-use resp::Limits;
+use fixture::{Fixture, HASH, PASSWORD, SUM, wait_until};
+use pools::{RedisAccountOptions, RedisOptions, RedisPermissions};
+use resp::RespLimits;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The older system's texts of states.
+/// The legacy JSON states.
 const IDLE_UP: &str = r#"{"callstate":0,"regstate":1}"#;
 const IDLE_DOWN: &str = r#"{"callstate":0,"regstate":0}"#;
 const BUSY_UP: &str = r#"{"callstate":1,"regstate":1}"#;
 
-fn open() -> House {
-    House::open(DoorOptions::default())
+fn open() -> Fixture {
+    Fixture::open(RedisOptions::default())
 }
 
-fn account(name: &str, pools: &[&str], rights: Rights) -> AccountOptions {
-    AccountOptions {
+fn account(name: &str, pools: &[&str], permissions: RedisPermissions) -> RedisAccountOptions {
+    RedisAccountOptions {
         name: name.to_owned(),
         password_hash: HASH.to_owned(),
         pools: pools.iter().map(ToString::to_string).collect(),
-        rights,
+        permissions,
         networks: Vec::new(),
     }
 }
 
 #[test]
-fn the_older_system_s_calls() {
-    let house = open();
+fn legacy_script_calls() {
+    let fixture = open();
     for hello in ["HELLO 2", "HELLO 3"] {
-        let mut client = house.client();
+        let mut client = fixture.client();
         client.ask(hello);
         let mut script = |event: &str| client.ask(&format!("EVALSHA {SUM} 1 {{sales}} {event}"));
         assert_eq!(script("call"), "nil");
@@ -57,9 +57,9 @@ fn the_older_system_s_calls() {
 }
 
 #[test]
-fn answers_of_a_heap_of_requests_keep_their_order() {
-    let house = open();
-    let mut client = house.client();
+fn pipelined_answers_keep_their_order() {
+    let fixture = open();
+    let mut client = fixture.client();
     let mut lines = vec![
         "POOL.ADD p 1 2 3".to_owned(),
         "POOL.REG p 1 2 3".to_owned(),
@@ -93,14 +93,14 @@ fn answers_of_a_heap_of_requests_keep_their_order() {
 }
 
 #[test]
-fn tickets_hold_their_own_number_only() {
-    let house = open();
-    let mut client = house.client();
+fn lease_ticket_is_valid_for_its_number_only() {
+    let fixture = open();
+    let mut client = fixture.client();
     client.send(&["POOL.ADD p 1", "POOL.REG p 1", "POOL.CALL p TICKET HOLDER ann REASON sale LEASE 60000"]);
     let answers = [client.answer(), client.answer(), client.answer()];
     let ticket = answers[2].trim_matches(['[', ']']).split_once(' ').unwrap().1.to_owned();
     let other = format!("{ticket}9");
-    let refused = "-FAIL the number is held under another ticket: this one's lease has ended";
+    let refused = "-FAIL the number is leased under another ticket: this lease has expired";
     assert_eq!(client.ask(&format!("POOL.RENEW p 1 500 TICKET {other}")), refused);
     assert_eq!(client.ask(&format!("POOL.RENEW p 1 PERSIST TICKET {ticket}")), "1");
     let shown = client.ask("POOL.SHOW p 1");
@@ -116,13 +116,13 @@ fn tickets_hold_their_own_number_only() {
 }
 
 #[test]
-fn pools_are_made_changed_shown_and_removed() {
-    let house = open();
-    let mut client = house.client();
+fn pools_are_created_changed_shown_and_removed() {
+    let fixture = open();
+    let mut client = fixture.client();
     assert_eq!(client.ask("POOL.SHOW p"), "nil");
     assert_eq!(client.ask("POOL.CREATE p STRATEGY sticky"), "OK");
     assert_eq!(client.ask("POOL.CREATE p QUARANTINE 5000"), "OK");
-    // Behind a request of two steps, and all the same in its turn.
+    // The answer keeps its position behind a request of two steps.
     client.send(&["POOL.CREATE p STRATEGY nearest", "POOL.ADD p 1", "POOL.SHOW p"]);
     assert_eq!([client.answer(), client.answer()], ["OK", "1"]);
     assert_eq!(
@@ -137,7 +137,7 @@ fn pools_are_made_changed_shown_and_removed() {
     assert_eq!(client.ask("POOL.REMOVE q"), "0");
     assert_eq!(
         client.ask("POOL.REMOVE p"),
-        "-FAIL the pool has numbers: with FORCE they go with it, whoever has them"
+        "-FAIL the pool has numbers: FORCE removes them, even if they are leased"
     );
     assert_eq!(client.ask("POOL.REMOVE p FORCE"), "1");
     assert_eq!(client.ask("POOL.LIST"), "[]");
@@ -146,10 +146,10 @@ fn pools_are_made_changed_shown_and_removed() {
 }
 
 #[test]
-fn a_pool_of_many_parts_comes_whole_and_what_is_behind_it_waits() {
+fn large_pool_is_read_completely_before_later_requests() {
     const MOST: usize = 45_000;
-    let house = open();
-    let mut client = house.client();
+    let fixture = open();
+    let mut client = fixture.client();
     let numbers: Vec<String> = (0..MOST).map(|number| (1_000_000 + number).to_string()).collect();
     for part in numbers.chunks(1000) {
         assert_eq!(client.ask(&format!("POOL.ADD p {}", part.join(" "))), part.len().to_string());
@@ -171,15 +171,15 @@ fn a_pool_of_many_parts_comes_whole_and_what_is_behind_it_waits() {
 }
 
 #[test]
-fn ranges_are_those_of_redis() {
-    let house = open();
-    let mut client = house.client();
+fn lrange_indexes_match_redis() {
+    let fixture = open();
+    let mut client = fixture.client();
     client.ask("POOL.ADD p 0 1 2 3 4");
     client.ask("POOL.REG p 0 1 2 3 4");
     for start in -7_i64..8 {
         for stop in -7_i64..8 {
-            let place = |at: i64| if at < 0 { at + 5 } else { at };
-            let (first, last) = (place(start).max(0), place(stop).min(4));
+            let position = |at: i64| if at < 0 { at + 5 } else { at };
+            let (first, last) = (position(start).max(0), position(stop).min(4));
             let expected: Vec<String> = (first..=last).map(|number| number.to_string()).collect();
             let found = client.ask(&format!("LRANGE {{p}}:idle:up {start} {stop}"));
             assert_eq!(found, format!("[{}]", expected.join(" ")), "{start} {stop}");
@@ -190,12 +190,12 @@ fn ranges_are_those_of_redis() {
 }
 
 #[test]
-fn info_tells_of_the_server_and_the_pools() {
-    let house = open();
-    let mut client = house.client();
+fn info_shows_the_server_and_the_pools() {
+    let fixture = open();
+    let mut client = fixture.client();
     client.ask("POOL.ADD p:1 7");
     let all = client.ask("INFO");
-    let port = house.address.port();
+    let port = fixture.address.port();
     for line in [
         "# Server",
         "redis_version:7.2.0",
@@ -216,17 +216,19 @@ fn info_tells_of_the_server_and_the_pools() {
 }
 
 #[test]
-fn accounts_do_what_they_may_and_see_what_they_may() {
-    let (read, call) =
-        (Rights { read: true, ..Rights::default() }, Rights { call: true, ..Rights::default() });
+fn account_permissions_and_pool_patterns_are_enforced() {
+    let (read, lease) = (
+        RedisPermissions { read: true, ..RedisPermissions::default() },
+        RedisPermissions { lease: true, ..RedisPermissions::default() },
+    );
     let accounts = vec![
-        account("default", &["*"], Rights::ALL),
-        account("ann", &["support*"], Rights { read: true, call: true, manage: false }),
-        account("caller", &["*"], call),
+        account("default", &["*"], RedisPermissions::ALL),
+        account("ann", &["support*"], RedisPermissions { read: true, lease: true, manage: false }),
+        account("caller", &["*"], lease),
         account("viewer", &["support*"], read),
     ];
-    let house = House::open(DoorOptions { accounts, ..DoorOptions::default() });
-    let mut client = house.client();
+    let fixture = Fixture::open(RedisOptions { accounts, ..RedisOptions::default() });
+    let mut client = fixture.client();
     assert_eq!(client.ask("POOL.LIST"), "-NOAUTH Authentication required.");
     assert_eq!(client.ask("AUTH wrong"), "-WRONGPASS invalid username-password pair or user is disabled.");
     assert_eq!(
@@ -239,7 +241,7 @@ fn accounts_do_what_they_may_and_see_what_they_may() {
     let answers: Vec<String> = (0..4).map(|_| client.answer()).collect();
     assert_eq!(answers, ["2", "2", "1", "[sales support-1]"]);
 
-    // What is asked behind the password belongs to whom it names.
+    // Requests behind a login belong to the new account.
     client.send(&[
         &format!("HELLO 3 AUTH ann {PASSWORD}"),
         "POOL.CALL support-1",
@@ -254,7 +256,7 @@ fn accounts_do_what_they_may_and_see_what_they_may() {
     let shown = client.ask(&format!("EVALSHA {SUM} 1 {{support-1}} reg 1"));
     assert_eq!(shown, "-NOPERM User ann has no permissions to run the 'evalsha' command");
 
-    let mut caller = house.client();
+    let mut caller = fixture.client();
     caller.ask(&format!("AUTH caller {PASSWORD}"));
     assert_eq!(caller.ask("POOL.CALL support-1"), "2");
     assert_eq!(
@@ -264,42 +266,42 @@ fn accounts_do_what_they_may_and_see_what_they_may() {
     assert_eq!(caller.ask("POOL.LIST"), "[]");
     assert!(caller.ask("INFO").contains("pools:0\r\n"));
 
-    let mut viewer = house.client();
+    let mut viewer = fixture.client();
     viewer.ask(&format!("AUTH viewer {PASSWORD}"));
     assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), BUSY_UP);
     assert_eq!(
         viewer.ask("POOL.HANGUP support-1 2"),
         "-NOPERM User viewer has no permissions to run the 'pool.hangup' command"
     );
-    // A wrong password changes nothing, a reset all.
+    // A wrong password changes nothing; RESET logs out.
     assert!(viewer.ask("AUTH ann wrong").starts_with("-WRONGPASS"));
     assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), BUSY_UP);
     assert_eq!(viewer.ask("RESET"), "RESET");
     assert_eq!(viewer.ask("HGET {support-1}:numstate 2"), "-NOAUTH Authentication required.");
-    let state = house.door.state();
+    let state = fixture.server.state();
     assert_eq!((state.open, state.wrong_passwords, state.denied), (3, 3, 5));
 }
 
 #[test]
-fn an_account_comes_from_where_it_may() {
-    let elsewhere = AccountOptions {
+fn account_networks_are_enforced() {
+    let elsewhere = RedisAccountOptions {
         networks: vec!["192.0.2.0/24".parse().unwrap()],
-        ..account("a", &["*"], Rights::ALL)
+        ..account("a", &["*"], RedisPermissions::ALL)
     };
-    let here = AccountOptions {
+    let here = RedisAccountOptions {
         networks: vec!["127.0.0.0/8".parse().unwrap()],
-        ..account("b", &["*"], Rights::ALL)
+        ..account("b", &["*"], RedisPermissions::ALL)
     };
-    let house = House::open(DoorOptions { accounts: vec![elsewhere, here], ..DoorOptions::default() });
-    let mut client = house.client();
+    let fixture = Fixture::open(RedisOptions { accounts: vec![elsewhere, here], ..RedisOptions::default() });
+    let mut client = fixture.client();
     assert!(client.ask(&format!("AUTH a {PASSWORD}")).starts_with("-WRONGPASS"));
     assert_eq!(client.ask(&format!("AUTH b {PASSWORD}")), "OK");
 }
 
 #[test]
-fn without_accounts_there_is_nobody_to_be() {
-    let house = open();
-    let mut client = house.client();
+fn auth_without_configured_accounts() {
+    let fixture = open();
+    let mut client = fixture.client();
     assert!(client.ask("AUTH x").starts_with("-ERR AUTH <password> called without any password configured"));
     assert_eq!(client.ask("AUTH default x"), "OK");
     assert!(client.ask("AUTH ann x").starts_with("-WRONGPASS"));
@@ -307,12 +309,15 @@ fn without_accounts_there_is_nobody_to_be() {
 }
 
 #[test]
-fn too_many_wrong_passwords_shut_an_account_out_and_no_other() {
-    let accounts = vec![account("default", &["*"], Rights::ALL), account("other", &["*"], Rights::ALL)];
-    let options = DoorOptions { accounts, ..DoorOptions::default() };
-    let limits = doors::LoginLimits { account: 2, ..doors::LoginLimits::default() };
-    let house = House::limited(options, Arc::new(doors::LoginLimiter::new(limits)));
-    let mut client = house.client();
+fn wrong_passwords_lock_only_that_account() {
+    let accounts = vec![
+        account("default", &["*"], RedisPermissions::ALL),
+        account("other", &["*"], RedisPermissions::ALL),
+    ];
+    let options = RedisOptions { accounts, ..RedisOptions::default() };
+    let limits = ports::LoginLimits { account: 2, ..ports::LoginLimits::default() };
+    let fixture = Fixture::limited(options, Arc::new(ports::LoginLimiter::new(limits)));
+    let mut client = fixture.client();
     for password in ["x", "y", PASSWORD] {
         assert!(client.ask(&format!("AUTH {password}")).starts_with("-WRONGPASS"), "{password}");
     }
@@ -320,26 +325,26 @@ fn too_many_wrong_passwords_shut_an_account_out_and_no_other() {
 }
 
 #[test]
-fn what_a_client_asked_before_it_went_is_done() {
-    let house = open();
-    let mut other = house.client();
+fn requests_of_a_disconnected_client_are_completed() {
+    let fixture = open();
+    let mut other = fixture.client();
     other.ask("POOL.ADD p 1 2");
-    house.desk.hold();
-    let mut client = house.client();
-    // Behind the request of several steps, the last ones wait for it.
+    fixture.engine.hold();
+    let mut client = fixture.client();
+    // The later requests wait for the request of several steps.
     client.send(&["POOL.REG p 1", "HGETALL {p}:numstate", "POOL.REG p 2"]);
-    house.desk.until_waiting(2);
+    fixture.engine.wait_for_answers(2);
     drop(client);
-    house.desk.release();
-    until(|| house.door.state().open == 1);
+    fixture.engine.release();
+    wait_until(|| fixture.server.state().open == 1);
     assert_eq!(other.ask("LRANGE {p}:idle:up 0 -1"), "[1 2]");
-    assert_eq!(house.hub.len(), 1);
+    assert_eq!(fixture.registry.len(), 1);
 }
 
 #[test]
-fn a_client_that_says_nothing_more_hears_its_answers() {
-    let house = open();
-    let mut client = house.client();
+fn half_closed_client_receives_its_answers() {
+    let fixture = open();
+    let mut client = fixture.client();
     client.send(&["POOL.ADD p 1", "HGETALL {p}:numstate", "POOL.LIST"]);
     client.close_sending();
     let wanted = format!(":1\r\n*2\r\n$1\r\n1\r\n${}\r\n{IDLE_DOWN}\r\n*1\r\n$1\r\np\r\n", IDLE_DOWN.len());
@@ -347,85 +352,85 @@ fn a_client_that_says_nothing_more_hears_its_answers() {
 }
 
 #[test]
-fn at_the_end_what_was_asked_is_answered() {
-    let house = open();
-    let mut client = house.client();
-    let mut idle = house.client();
+fn shutdown_answers_pending_requests() {
+    let fixture = open();
+    let mut client = fixture.client();
+    let mut idle = fixture.client();
     assert_eq!(idle.ask("PING"), "PONG");
-    house.desk.hold();
+    fixture.engine.hold();
     client.send(&["POOL.ADD p 1", "POOL.REG p 1"]);
-    house.desk.until_waiting(1);
-    let door = house.door.clone();
-    let stopping = house.runtime.spawn(async move { door.shutdown(Duration::from_secs(30)).await });
+    fixture.engine.wait_for_answers(1);
+    let server = fixture.server.clone();
+    let stopping = fixture.runtime.spawn(async move { server.shutdown(Duration::from_secs(30)).await });
     assert_eq!(idle.until_closed(), b"");
-    house.desk.release();
+    fixture.engine.release();
     assert!(client.until_closed().starts_with(b":1\r\n"));
-    house.runtime.block_on(stopping).unwrap();
-    assert_eq!(house.door.state().open, 0);
-    assert!(TcpStream::connect(house.address).is_err());
+    fixture.runtime.block_on(stopping).unwrap();
+    assert_eq!(fixture.server.state().open, 0);
+    assert!(TcpStream::connect(fixture.address).is_err());
 }
 
 #[test]
-fn the_end_comes_also_where_no_answer_does() {
-    let house = open();
-    house.desk.hold();
-    let mut client = house.client();
+fn shutdown_ends_at_the_deadline_without_answers() {
+    let fixture = open();
+    fixture.engine.hold();
+    let mut client = fixture.client();
     client.send(&["POOL.ADD p 1"]);
-    house.desk.until_waiting(1);
-    house.runtime.block_on(house.door.shutdown(Duration::from_millis(50)));
+    fixture.engine.wait_for_answers(1);
+    fixture.runtime.block_on(fixture.server.shutdown(Duration::from_millis(50)));
     assert_eq!(client.until_closed(), b"");
-    until(|| house.door.state().open == 0);
+    wait_until(|| fixture.server.state().open == 0);
 }
 
 #[test]
-fn one_connection_too_many_is_turned_away() {
-    let house = House::open(DoorOptions { connections_per_address: 2, ..DoorOptions::default() });
-    let mut first = house.client();
-    let mut second = house.client();
+fn connection_over_the_limit_is_turned_away() {
+    let fixture = Fixture::open(RedisOptions { connections_per_address: 2, ..RedisOptions::default() });
+    let mut first = fixture.client();
+    let mut second = fixture.client();
     assert_eq!([first.ask("PING"), second.ask("PING")], ["PONG", "PONG"]);
-    assert_eq!(house.client().until_closed(), b"-ERR max number of clients reached\r\n");
+    assert_eq!(fixture.client().until_closed(), b"-ERR max number of clients reached\r\n");
     drop(first);
-    until(|| house.door.state().open == 1);
-    assert_eq!(house.client().ask("PING"), "PONG");
-    assert_eq!(house.door.state().turned_away, 1);
+    wait_until(|| fixture.server.state().open == 1);
+    assert_eq!(fixture.client().ask("PING"), "PONG");
+    assert_eq!(fixture.server.state().turned_away, 1);
 }
 
 #[test]
-fn who_never_says_who_it_is_is_cut_off() {
-    let options = DoorOptions {
-        accounts: vec![account("default", &["*"], Rights::ALL)],
+fn unauthenticated_client_is_disconnected() {
+    let options = RedisOptions {
+        accounts: vec![account("default", &["*"], RedisPermissions::ALL)],
         login_timeout: Duration::from_millis(50),
-        ..DoorOptions::default()
+        ..RedisOptions::default()
     };
-    let house = House::open(options);
-    let mut stranger = house.client();
-    assert_eq!(stranger.until_closed(), b"");
+    let fixture = Fixture::open(options);
+    let mut unauthenticated = fixture.client();
+    assert_eq!(unauthenticated.until_closed(), b"");
 }
 
 #[test]
-fn who_takes_no_answers_is_read_no_further_and_cut_off() {
-    let options = DoorOptions {
-        limits: Limits { unsent: 10_000, ..Limits::default() },
+fn stalled_client_is_disconnected() {
+    let options = RedisOptions {
+        limits: RespLimits { output_buffer: 10_000, ..RespLimits::default() },
         stall_timeout: Duration::from_millis(200),
-        ..DoorOptions::default()
+        ..RedisOptions::default()
     };
-    let house = House::open(options);
-    let mut client = house.client();
+    let fixture = Fixture::open(options);
+    let mut client = fixture.client();
     client.socket.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
     let echo = format!("*2\r\n$4\r\nECHO\r\n$4000\r\n{}\r\n", "x".repeat(4000));
-    // It ends, since the door reads no more than it may answer, and closes at last.
+    // The loop ends, since the server stops reading and finally disconnects the client.
     while client.socket.write_all(echo.as_bytes()).is_ok() {}
-    until(|| house.door.state().open == 0);
-    // Nobody else is troubled.
-    assert_eq!(house.client().ask("PING"), "PONG");
+    wait_until(|| fixture.server.state().open == 0);
+    // Other clients are not affected.
+    assert_eq!(fixture.client().ask("PING"), "PONG");
 }
 
 #[test]
-fn a_mistake_in_the_protocol_ends_the_connection_after_what_was_asked_before() {
-    let house = open();
-    let mut client = house.client();
+fn protocol_error_closes_the_connection_after_earlier_answers() {
+    let fixture = open();
+    let mut client = fixture.client();
     client.socket.write_all(b"*3\r\n$8\r\nPOOL.ADD\r\n$1\r\np\r\n$1\r\n1\r\n*1\r\n:1\r\n").unwrap();
-    let mut told = Vec::new();
-    client.socket.read_to_end(&mut told).unwrap();
-    assert_eq!(told, b":1\r\n-ERR Protocol error: expected '$', got ':'\r\n");
+    let mut output = Vec::new();
+    client.socket.read_to_end(&mut output).unwrap();
+    assert_eq!(output, b":1\r\n-ERR Protocol error: expected '$', got ':'\r\n");
 }
