@@ -1,30 +1,30 @@
-use super::{FetchFailure, Response};
+use super::{FetchFailure, FetchResponse};
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What became of a plugin's requests since the start.
+/// Counts of a plugin's requests since the start, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FetchMetrics {
-    /// Answered, with whatever status.
+    /// Answered, with any status.
     pub answered: u64,
-    /// Not granted, or senseless.
+    /// Not granted, or malformed.
     pub not_allowed: u64,
-    /// No answer in time.
+    /// Timed out.
     pub timed_out: u64,
-    /// The answer was too large.
+    /// The response was too large.
     pub too_large: u64,
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     pub unreachable: u64,
-    /// One more than may be on their way at a time.
+    /// Refused because of the limit of concurrent requests.
     pub busy: u64,
-    /// Octets of answers that were given to the plugin.
+    /// Octets of responses that the plugin received.
     pub octets: u64,
-    /// On their way now.
-    pub under_way: u64,
+    /// Requests in flight now.
+    pub in_flight: u64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct FetchCounts {
     answered: AtomicU64,
     not_allowed: AtomicU64,
     timed_out: AtomicU64,
@@ -32,11 +32,11 @@ pub(super) struct Counts {
     unreachable: AtomicU64,
     busy: AtomicU64,
     octets: AtomicU64,
-    pub(super) under_way: AtomicUsize,
+    pub(super) in_flight: AtomicUsize,
 }
 
-impl Counts {
-    pub(super) fn count(&self, result: &Result<Response, FetchFailure>) {
+impl FetchCounts {
+    pub(super) fn count(&self, result: &Result<FetchResponse, FetchFailure>) {
         let counter = match result {
             Ok(response) => {
                 self.octets.fetch_add(response.body.len() as u64, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Counts {
             unreachable: read(&self.unreachable),
             busy: read(&self.busy),
             octets: read(&self.octets),
-            under_way: self.under_way.load(Ordering::Relaxed) as u64,
+            in_flight: self.in_flight.load(Ordering::Relaxed) as u64,
         }
     }
 }

@@ -1,42 +1,42 @@
-use super::strings::Strings;
+use super::string_arena::StringArena;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use serde::{Deserialize, Serialize};
 use std::hash::BuildHasher;
 
-/// Digits of the longest key of a prefix table.
-const PREFIX: usize = 30;
-/// Digits that a short key has at most: with four bits each, and a one before them, they fit into 64 bits.
-const SHORT: usize = 15;
-/// Octets of the longest key of an exact table, and of the longest value.
-const LONGEST: usize = 256;
+/// Maximum number of digits of a prefix table's key.
+const MAX_PREFIX_DIGITS: usize = 30;
+/// Maximum number of digits of a short key: with four bits each and a leading one they fit into 64 bits.
+const MAX_SHORT_DIGITS: usize = 15;
+/// Maximum length of an exact table's key, and of a value, in octets.
+const MAX_TEXT_OCTETS: usize = 256;
 
 /// How a table is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// For exactly the key.
+    /// By exact key.
     Exact,
-    /// For the longest key that a number begins with.
+    /// By the longest key that is a prefix of a number.
     Prefix,
 }
 
-/// What a table is.
+/// Kind and size of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TableInfo {
     /// How it is searched.
     pub kind: TableKind,
-    /// How many keys it has.
+    /// Number of keys.
     pub rows: u64,
-    /// Octets of memory.
+    /// Memory use, in octets.
     pub octets: u64,
 }
 
-/// A table: keys, and a text for each. It does not change once it is made.
+/// An immutable table from keys to texts.
 ///
-/// Most tables of a carrier have numbers as keys, many of them, and few different values. So a key of up to 15 digits is
-/// packed into 64 bits, equal values are kept once, and a row is 12 octets in a hash table: 17 to 27 octets a row with the
-/// table's spare room. `cargo run --release -p capabilities --example table_cost` measures it.
+/// Most tables of a carrier have many keys, which are numbers, and few different values. So a key of up to 15 digits is
+/// packed into 64 bits, equal values are stored once, and a row takes 12 octets in a hash table: 17 to 27 octets
+/// including the free slots. `cargo run --release -p capabilities --example table_cost` measures it.
 #[derive(Debug)]
 pub struct Table {
     kind: TableKind,
@@ -44,13 +44,13 @@ pub struct Table {
     short: HashTable<ShortRow>,
     long: HashTable<LongRow>,
     /// Keys of the long rows.
-    keys: Strings,
-    values: Strings,
+    keys: StringArena,
+    values: StringArena,
     /// Bit n: some key of a prefix table has n digits.
     lengths: u32,
 }
 
-/// A row whose key is up to 15 digits; the key is in two halves, so that a row needs no padding.
+/// A row whose key has up to 15 digits. The key is split into two halves, so that a row needs no padding.
 #[derive(Debug)]
 struct ShortRow {
     low: u32,
@@ -71,9 +71,9 @@ struct LongRow {
     value: u32,
 }
 
-/// A one, then four bits for each digit; `None` for what is not up to 15 digits.
+/// A one, then four bits for each digit; `None` if the key is not a number of up to 15 digits.
 fn pack(key: &str) -> Option<u64> {
-    if key.len() > SHORT {
+    if key.len() > MAX_SHORT_DIGITS {
         return None;
     }
     key.bytes().try_fold(1_u64, |packed, digit| {
@@ -88,17 +88,17 @@ impl Table {
         self.kind
     }
 
-    /// What it is.
+    /// Kind and size.
     #[must_use]
     pub fn info(&self) -> TableInfo {
-        let memory = self.short.allocation_size()
+        let memory_octets = self.short.allocation_size()
             + self.long.allocation_size()
-            + self.keys.memory()
-            + self.values.memory();
+            + self.keys.memory_octets()
+            + self.values.memory_octets();
         TableInfo {
             kind: self.kind,
             rows: (self.short.len() + self.long.len()) as u64,
-            octets: memory as u64,
+            octets: memory_octets as u64,
         }
     }
 
@@ -112,23 +112,23 @@ impl Table {
         self.values.get(value?)
     }
 
-    /// The longest key that `number` begins with: its digits, and its value. Looks no further than the first octet that is
-    /// no digit; a leading plus sign is skipped. Nothing in an exact table.
+    /// The longest key that is a prefix of `number`: its number of digits and its value. Reads up to the first octet
+    /// that is not a digit; skips a leading plus sign. `None` in an exact table.
     #[must_use]
     pub fn longest(&self, number: &str) -> Option<(u32, &str)> {
         let number = number.strip_prefix('+').unwrap_or(number);
-        let digits = number.bytes().take(PREFIX).take_while(u8::is_ascii_digit).count();
-        // Digits are one octet each, so this is between two characters.
+        let digits = number.bytes().take(MAX_PREFIX_DIGITS).take_while(u8::is_ascii_digit).count();
+        // Digits are one octet each, so this is a character boundary.
         let number = number.get(..digits)?;
-        let short = number.get(..digits.min(SHORT)).and_then(pack)?;
+        let short = number.get(..digits.min(MAX_SHORT_DIGITS)).and_then(pack)?;
         let mut candidates = self.lengths & ((2_u32 << digits) - 1);
         while candidates != 0 {
             let length = 31 - candidates.leading_zeros();
             let key = number.get(..length as usize)?;
-            let value = if key.len() > SHORT {
+            let value = if key.len() > MAX_SHORT_DIGITS {
                 self.find_long(key)
             } else {
-                self.find_short(short >> (4 * (digits.min(SHORT) - key.len())))
+                self.find_short(short >> (4 * (digits.min(MAX_SHORT_DIGITS) - key.len())))
             };
             if let Some(value) = value {
                 return Some((length, self.values.get(value)?));
@@ -149,53 +149,59 @@ impl Table {
     }
 }
 
-/// A table that is being made.
+/// A table under construction.
 #[derive(Debug)]
-pub(crate) struct Building {
+pub(crate) struct TableBuilder {
     table: Table,
-    /// Values by their text, so that equal ones are kept once.
+    /// Index of values, so that equal ones are stored once.
     known: HashTable<u32>,
 }
 
-impl Building {
+impl TableBuilder {
     pub(crate) fn new(kind: TableKind) -> Self {
         let table = Table {
             kind,
             hasher: DefaultHashBuilder::default(),
             short: HashTable::new(),
             long: HashTable::new(),
-            keys: Strings::default(),
-            values: Strings::default(),
+            keys: StringArena::default(),
+            values: StringArena::default(),
             lengths: 0,
         };
         Self { table, known: HashTable::new() }
     }
 
-    /// Adds a row; of several with one key the last counts.
+    /// Adds a row. A later row with the same key replaces an earlier one.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The reason why the row is invalid.
     pub(crate) fn insert(&mut self, key: &str, value: &str) -> Result<(), String> {
         if self.table.kind == TableKind::Prefix {
-            if key.len() > PREFIX || !key.bytes().all(|digit| digit.is_ascii_digit()) {
-                return Err(format!("key {} is not at most {PREFIX} decimal digits", shown(key)));
+            if key.len() > MAX_PREFIX_DIGITS || !key.bytes().all(|digit| digit.is_ascii_digit()) {
+                return Err(format!(
+                    "key {} is not at most {MAX_PREFIX_DIGITS} decimal digits",
+                    truncated(key)
+                ));
             }
             self.table.lengths |= 1 << key.len();
         }
         for (what, text) in [("key", key), ("value", value)] {
-            if text.len() > LONGEST {
-                return Err(format!("a {what} of {} octets is longer than {LONGEST}", text.len()));
+            if text.len() > MAX_TEXT_OCTETS {
+                return Err(format!(
+                    "a {what} of {} octets exceeds the limit of {MAX_TEXT_OCTETS}",
+                    text.len()
+                ));
             }
         }
-        let value = self.value(value).ok_or_else(full)?;
+        let value = self.value(value).ok_or_else(arena_full)?;
         let Table { hasher, short, long, keys, .. } = &mut self.table;
         if let Some(packed) = pack(key) {
             let rehash = |row: &ShortRow| hasher.hash_one(row.key());
             match short.entry(hasher.hash_one(packed), |row| row.key() == packed, rehash) {
                 Entry::Occupied(mut row) => row.get_mut().value = value,
-                Entry::Vacant(place) => {
+                Entry::Vacant(handle) => {
                     let (low, high) = (packed as u32, (packed >> 32) as u32);
-                    place.insert(ShortRow { low, high, value });
+                    handle.insert(ShortRow { low, high, value });
                 }
             }
             return Ok(());
@@ -205,7 +211,7 @@ impl Building {
             row.value = value;
             return Ok(());
         }
-        let row = LongRow { key: keys.push(key).ok_or_else(full)?, value };
+        let row = LongRow { key: keys.push(key).ok_or_else(arena_full)?, value };
         long.insert_unique(hash, row, |row| hasher.hash_one(keys.get(row.key).unwrap_or_default()));
         Ok(())
     }
@@ -222,24 +228,24 @@ impl Building {
         Some(new)
     }
 
-    pub(crate) fn done(mut self) -> Table {
+    pub(crate) fn build(mut self) -> Table {
         self.table.keys.shrink();
         self.table.values.shrink();
         self.table
     }
 }
 
-fn full() -> String {
-    "all keys or values together are more than 4 GiB".to_owned()
+fn arena_full() -> String {
+    "all keys or values together exceed 4 GiB".to_owned()
 }
 
-/// A key as an error shows it: no longer than a line.
-fn shown(key: &str) -> String {
-    let mut shown: String = key.chars().take(40).collect();
-    if shown.len() < key.len() {
-        shown.push('…');
+/// Truncates a key for an error message.
+fn truncated(key: &str) -> String {
+    let mut truncated: String = key.chars().take(40).collect();
+    if truncated.len() < key.len() {
+        truncated.push('…');
     }
-    format!("{shown:?}")
+    format!("{truncated:?}")
 }
 
 #[cfg(test)]
@@ -249,11 +255,11 @@ mod tests {
     use std::collections::HashMap;
 
     fn table<'a>(kind: TableKind, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Table {
-        let mut building = Building::new(kind);
+        let mut builder = TableBuilder::new(kind);
         for (key, value) in rows {
-            building.insert(key, value).unwrap();
+            builder.insert(key, value).unwrap();
         }
-        building.done()
+        builder.build()
     }
 
     #[test]
@@ -276,30 +282,30 @@ mod tests {
         assert_eq!(table.longest(&long[..29]), Some((16, "16")));
         assert_eq!(table.get("8613"), Some("cmcc"));
         assert_eq!(table.get("86139"), None);
-        assert_eq!(Building::new(TableKind::Prefix).done().longest("86"), None);
+        assert_eq!(TableBuilder::new(TableKind::Prefix).build().longest("86"), None);
     }
 
     #[test]
-    fn keys_that_are_no_digits_are_refused_in_a_prefix_table() {
-        let mut building = Building::new(TableKind::Prefix);
-        let refused = building.insert("+86", "x").unwrap_err();
+    fn non_digit_keys_are_refused_in_a_prefix_table() {
+        let mut builder = TableBuilder::new(TableKind::Prefix);
+        let refused = builder.insert("+86", "x").unwrap_err();
         assert_eq!(refused, "key \"+86\" is not at most 30 decimal digits");
-        assert!(building.insert(&"1".repeat(31), "x").is_err());
-        let refused = building.insert(&"ü".repeat(500), "x").unwrap_err();
+        assert!(builder.insert(&"1".repeat(31), "x").is_err());
+        let refused = builder.insert(&"ü".repeat(500), "x").unwrap_err();
         assert!(refused.len() < 140, "{refused}");
     }
 
     #[test]
-    fn sizes_are_kept() {
-        let mut building = Building::new(TableKind::Exact);
-        assert!(building.insert(&"k".repeat(256), &"v".repeat(256)).is_ok());
+    fn size_limits_are_enforced() {
+        let mut builder = TableBuilder::new(TableKind::Exact);
+        assert!(builder.insert(&"k".repeat(256), &"v".repeat(256)).is_ok());
         assert_eq!(
-            building.insert(&"k".repeat(257), "").unwrap_err(),
-            "a key of 257 octets is longer than 256"
+            builder.insert(&"k".repeat(257), "").unwrap_err(),
+            "a key of 257 octets exceeds the limit of 256"
         );
         assert_eq!(
-            building.insert("", &"v".repeat(257)).unwrap_err(),
-            "a value of 257 octets is longer than 256"
+            builder.insert("", &"v".repeat(257)).unwrap_err(),
+            "a value of 257 octets exceeds the limit of 256"
         );
     }
 
@@ -318,7 +324,7 @@ mod tests {
         }
 
         #[test]
-        fn the_longest_is_what_trying_all_finds(
+        fn the_longest_prefix_matches_a_naive_model(
             rows in proptest::collection::vec("[0-1]{0,30}", 0..60),
             numbers in proptest::collection::vec("[+]?[0-1]{0,32}[x]?[0-1]{0,2}", 1..40),
         ) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::CounterWindow;
 
-/// 2026-11-24, 12:00 in UTC.
+/// 2026-11-24, 12:00 UTC.
 const NOON: Timestamp = Timestamp(1_795_521_600_000);
 const HOUR: u64 = 3_600_000;
 
@@ -21,28 +21,28 @@ fn daily() -> CounterGrant {
     grant("daily", CounterWindow::Day, "UTC")
 }
 
-/// A file of values in a folder that goes away.
-struct Disk(tempfile::TempDir);
+/// A store file in a temporary folder.
+struct TestDisk(tempfile::TempDir);
 
-impl Disk {
+impl TestDisk {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn open(&self) -> Arc<KeyValues> {
-        Arc::new(KeyValues::open(&self.0.path().join("kv.redb")).unwrap())
+    fn open(&self) -> Arc<RedbKvStore> {
+        Arc::new(RedbKvStore::open(&self.0.path().join("kv.redb")).unwrap())
     }
 }
 
-fn rows(values: &KeyValues) -> Vec<(String, u64, u64)> {
+fn rows(values: &RedbKvStore) -> Vec<(String, u64, u64)> {
     let mut rows = Vec::new();
     let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     values.read_counts(|row| rows.push((text(row.key), row.start, row.count))).unwrap();
     rows
 }
 
-fn recovered(values: &KeyValues, now: Timestamp) -> Arc<DurableCounters> {
-    Arc::new(DurableCounters::recover(DurableOptions::default(), values, now).unwrap())
+fn recovered(values: &RedbKvStore, now: Timestamp) -> Arc<DurableCounters> {
+    Arc::new(DurableCounters::recover(DurableCounterOptions::default(), values, now).unwrap())
 }
 
 #[test]
@@ -52,27 +52,27 @@ fn a_count_is_that_of_the_current_period() {
     assert_eq!(berlin.add("shop", 2, NOON), Some(2));
     assert_eq!(berlin.add("shop", 3, later(10)), Some(5));
     assert_eq!((berlin.sum("shop", later(10)), berlin.sum("other", NOON)), (5, 0));
-    // 23:00 in UTC is midnight in Berlin.
+    // 23:00 UTC is midnight in Berlin.
     assert_eq!(berlin.sum("shop", later(11)), 0);
     assert_eq!(berlin.add("shop", 1, later(11)), Some(1));
     assert_eq!(berlin.add("shop", 0, later(11)), Some(1));
     assert_eq!(berlin.add("new", 0, later(11)), Some(0));
-    assert_eq!(counters.metrics(), [("quota".to_owned(), DurableMetrics { keys: 1, refused: 0 })]);
+    assert_eq!(counters.metrics(), [("quota".to_owned(), DurableCounterMetrics { keys: 1, refused: 0 })]);
 }
 
 #[test]
-fn who_looks_at_another_time_begins_no_other_period() {
+fn reading_at_another_time_does_not_roll_over() {
     let counters = DurableCounters::default();
     let counter = counters.counter("quota", &daily()).unwrap();
     counter.add("shop", 7, NOON);
     for now in [Timestamp(0), earlier(1_000), later(1_000)] {
-        assert_eq!((counter.sum("shop", now), counter.add_as_if("shop", 1, now)), (0, Some(1)));
+        assert_eq!((counter.sum("shop", now), counter.preview_add("shop", 1, now)), (0, Some(1)));
     }
-    assert_eq!((counter.sum("shop", NOON), counter.add_as_if("shop", 1, NOON)), (7, Some(8)));
+    assert_eq!((counter.sum("shop", NOON), counter.preview_add("shop", 1, NOON)), (7, Some(8)));
 }
 
 #[test]
-fn a_clock_that_goes_back_over_midnight_gives_no_quota_twice() {
+fn a_clock_set_back_over_midnight_does_not_renew_a_quota() {
     let counters = DurableCounters::default();
     let counter = counters.counter("quota", &daily()).unwrap();
     assert_eq!(counter.add("shop", 1, later(12)), Some(1));
@@ -82,7 +82,7 @@ fn a_clock_that_goes_back_over_midnight_gives_no_quota_twice() {
 }
 
 #[test]
-fn names_windows_zones_and_plugins_are_apart_and_instances_are_not() {
+fn counters_are_shared_by_instances_only() {
     let counters = DurableCounters::default();
     let counter = |plugin: &str, grant: &CounterGrant| counters.counter(plugin, grant).unwrap();
     counter("quota", &daily()).add("shop", 1, NOON);
@@ -102,7 +102,7 @@ fn names_windows_zones_and_plugins_are_apart_and_instances_are_not() {
 }
 
 #[test]
-fn long_keys_are_told_apart() {
+fn long_keys_are_distinct() {
     let counters = DurableCounters::default();
     let counter = counters.counter("quota", &daily()).unwrap();
     let long = "x".repeat(100_000);
@@ -111,8 +111,8 @@ fn long_keys_are_told_apart() {
 }
 
 #[test]
-fn at_the_limit_new_keys_are_refused_and_no_count_is_lost() {
-    let counters = DurableCounters::new(DurableOptions { keys: 10 });
+fn new_keys_over_the_limit_are_refused_without_losing_counts() {
+    let counters = DurableCounters::new(DurableCounterOptions { keys: 10 });
     let counter = counters.counter("quota", &daily()).unwrap();
     let hourly = counters.counter("quota", &grant("hourly", CounterWindow::Hour, "UTC")).unwrap();
     for key in 0..5 {
@@ -120,21 +120,21 @@ fn at_the_limit_new_keys_are_refused_and_no_count_is_lost() {
         hourly.add(&key.to_string(), 1, NOON);
     }
     assert_eq!((counter.add("one more", 1, NOON), hourly.add("one more", 1, NOON)), (None, None));
-    assert_eq!(counter.add_as_if("one more", 1, NOON), None);
+    assert_eq!(counter.preview_add("one more", 1, NOON), None);
     assert_eq!((counter.add("one more", 0, NOON), counter.sum("one more", NOON)), (Some(0), 0));
     assert_eq!(counter.add("4", 1, NOON), Some(2), "a key that is there");
-    assert_eq!(counters.metrics(), [("quota".to_owned(), DurableMetrics { keys: 10, refused: 2 })]);
+    assert_eq!(counters.metrics(), [("quota".to_owned(), DurableCounterMetrics { keys: 10, refused: 2 })]);
     let other = counters.counter("other", &daily()).unwrap();
     assert_eq!(other.add("one more", 1, NOON), Some(1), "another plugin");
-    // An hour later the keys of the hour that is over make room, although nobody asks for them.
+    // An hour later the expired keys of the past hour make room, although nobody accesses them.
     assert_eq!(counter.add("one more", 1, later(1)), Some(1));
     assert_eq!(counter.sum("0", later(1)), 1);
     assert_eq!(counters.metrics().iter().find(|(name, _)| name == "quota").unwrap().1.keys, 6);
 }
 
 #[test]
-fn counts_go_on_after_a_restart() {
-    let disk = Disk::new();
+fn counts_survive_a_restart() {
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     let counter = counters.counter("quota", &daily()).unwrap();
@@ -146,7 +146,7 @@ fn counts_go_on_after_a_restart() {
     let writer = CounterWriter::new(counters, values);
     writer.flush().unwrap();
     counter.add("7", 1, NOON);
-    // What is not written is lost with a crash.
+    // Unwritten counts are lost in a crash.
     drop((counter, writer));
     let values = disk.open();
     let counters = recovered(&values, later(1));
@@ -157,8 +157,8 @@ fn counts_go_on_after_a_restart() {
 }
 
 #[test]
-fn an_orderly_end_writes_everything() {
-    let disk = Disk::new();
+fn an_orderly_stop_writes_all_counts() {
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     let writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
@@ -176,8 +176,8 @@ fn an_orderly_end_writes_everything() {
 }
 
 #[test]
-fn the_writer_writes_by_itself() {
-    let disk = Disk::new();
+fn the_writer_writes_without_a_flush() {
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     let writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
@@ -198,7 +198,7 @@ fn the_writer_writes_by_itself() {
 
 #[test]
 fn rows_of_past_periods_are_deleted() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     let counter = counters.counter("quota", &daily()).unwrap();
@@ -227,15 +227,15 @@ fn rows_of_past_periods_are_deleted() {
 }
 
 #[test]
-fn a_clock_that_went_back_while_the_appliance_was_off_gives_no_quota_twice() {
-    let disk = Disk::new();
+fn a_clock_set_back_while_stopped_does_not_renew_a_quota() {
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, later(12));
     counters.counter("quota", &daily()).unwrap().add("shop", 5, later(12));
     CounterWriter::new(counters, values.clone()).flush().unwrap();
     let counters = recovered(&values, NOON);
     assert_eq!(counters.counter("quota", &daily()).unwrap().add("shop", 1, NOON), Some(6));
-    // More than a day: the counts of a date that is far away are no use.
+    // More than a day: counts of a distant date are useless.
     let counters = recovered(&values, earlier(30));
     assert_eq!(counters.counter("quota", &daily()).unwrap().add("shop", 1, earlier(30)), Some(1));
     CounterWriter::new(counters, values.clone()).flush().unwrap();
@@ -244,45 +244,45 @@ fn a_clock_that_went_back_while_the_appliance_was_off_gives_no_quota_twice() {
 }
 
 #[test]
-fn a_shadow_begins_with_the_live_counts_and_changes_none() {
+fn an_overlay_starts_from_the_live_counts_and_changes_none() {
     let counters = DurableCounters::default();
     let live = counters.counter("quota", &daily()).unwrap();
     live.add("shop", 5, NOON);
-    let aside = live.aside();
-    assert_eq!((aside.sum("shop", NOON), aside.add("shop", 0, NOON)), (5, Some(5)));
-    assert_eq!((aside.add("shop", 1, NOON), aside.add("shop", 1, NOON)), (Some(6), Some(7)));
-    assert_eq!(aside.add("other", 1, NOON), Some(1));
+    let overlay = live.overlay();
+    assert_eq!((overlay.sum("shop", NOON), overlay.add("shop", 0, NOON)), (5, Some(5)));
+    assert_eq!((overlay.add("shop", 1, NOON), overlay.add("shop", 1, NOON)), (Some(6), Some(7)));
+    assert_eq!(overlay.add("other", 1, NOON), Some(1));
     assert_eq!((live.sum("shop", NOON), live.sum("other", NOON)), (5, 0));
-    assert_eq!(aside.add("shop", 1, later(24)), Some(1));
+    assert_eq!(overlay.add("shop", 1, later(24)), Some(1));
     assert_eq!(counters.metrics()[0].1.keys, 1);
 }
 
 #[test]
-fn a_disk_that_fails_keeps_no_caller_and_loses_no_count() {
+fn a_failing_disk_blocks_no_caller_and_loses_no_count() {
     let counters = Arc::new(DurableCounters::default());
     let counter = counters.counter("quota", &daily()).unwrap();
     counter.add("shop", 1, NOON);
     let mut changed = Vec::new();
-    counter.take_changed(10, &mut changed);
+    counter.drain_changed(10, &mut changed);
     counter.add("shop", 1, NOON);
     for one in changed.drain(..) {
-        one.counter.take_back(one.key, one.period);
+        one.counter.mark_dirty(one.key, one.period);
     }
-    counter.take_changed(10, &mut changed);
+    counter.drain_changed(10, &mut changed);
     assert_eq!(changed.iter().map(|one| one.count).collect::<Vec<_>>(), [2], "once, with the newest count");
-    // What has failed is not brought into another period.
+    // A failed count is not carried over to another period.
     counter.add("shop", 1, later(24));
-    counter.take_changed(10, &mut Vec::new());
+    counter.drain_changed(10, &mut Vec::new());
     for one in changed.drain(..) {
-        one.counter.take_back(one.key, one.period);
+        one.counter.mark_dirty(one.key, one.period);
     }
-    counter.take_changed(10, &mut changed);
+    counter.drain_changed(10, &mut changed);
     assert!(changed.is_empty());
 }
 
 #[test]
-fn what_a_newer_release_wrote_is_refused() {
-    let disk = Disk::new();
+fn rows_of_a_newer_release_are_refused() {
+    let disk = TestDisk::new();
     let path = disk.0.path().join("kv.redb");
     {
         type Rows = redb::TableDefinition<
@@ -300,15 +300,15 @@ fn what_a_newer_release_wrote_is_refused() {
             .unwrap();
         transaction.commit().unwrap();
     }
-    let refused = DurableCounters::recover(DurableOptions::default(), &disk.open(), NOON).unwrap_err();
-    assert!(refused.to_string().contains("format 2, and this release reads format 1"), "{refused}");
+    let refused = DurableCounters::recover(DurableCounterOptions::default(), &disk.open(), NOON).unwrap_err();
+    assert!(refused.to_string().contains("format 2, but this release reads format 1"), "{refused}");
 }
 
 #[test]
-fn counts_of_a_zone_that_is_gone_are_deleted() {
-    let disk = Disk::new();
+fn counts_of_an_unknown_zone_are_deleted() {
+    let disk = TestDisk::new();
     let values = disk.open();
-    let row = |calendar| CountRow {
+    let row = |calendar| CounterRow {
         plugin: "quota",
         name: "daily",
         calendar,
@@ -323,8 +323,8 @@ fn counts_of_a_zone_that_is_gone_are_deleted() {
 }
 
 #[test]
-fn counts_are_in_a_backup_and_go_with_the_plugin() {
-    let disk = Disk::new();
+fn counts_are_backed_up_and_deleted_with_the_plugin() {
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     for plugin in ["a", "a-b"] {
@@ -333,7 +333,7 @@ fn counts_are_in_a_backup_and_go_with_the_plugin() {
     CounterWriter::new(counters, values.clone()).flush().unwrap();
     let copy = disk.0.path().join("copy.redb");
     values.snapshot().unwrap().copy_to(&copy).unwrap();
-    assert_eq!(rows(&KeyValues::open(&copy).unwrap()).len(), 2);
+    assert_eq!(rows(&RedbKvStore::open(&copy).unwrap()).len(), 2);
     values.clear("a").unwrap();
     let counters = recovered(&values, NOON);
     let names: Vec<_> = counters.metrics().into_iter().map(|(name, _)| name).collect();
@@ -342,7 +342,7 @@ fn counts_are_in_a_backup_and_go_with_the_plugin() {
 
 #[test]
 fn threads_lose_no_count() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     let values = disk.open();
     let counters = recovered(&values, NOON);
     let counter = counters.counter("quota", &daily()).unwrap();

@@ -1,10 +1,10 @@
-//! The durable store of plugins.
+//! The durable key-value store of plugins.
 
-mod counts;
-mod memory;
+mod counter_rows;
+mod memory_kv_store;
 
-pub(crate) use counts::CountRow;
-pub use memory::MemoryValues;
+pub(crate) use counter_rows::CounterRow;
+pub use memory_kv_store::MemoryKvStore;
 
 use crate::Error;
 use parking_lot::Mutex;
@@ -16,56 +16,57 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::RuntimeFlavor;
 
-/// Octets of the longest key.
-const LONGEST_KEY: usize = 256;
-/// Octets of the largest value.
-const LARGEST_VALUE: usize = 64 * 1024;
+/// Maximum length of a key, in octets.
+const MAX_KEY_OCTETS: usize = 256;
+/// Maximum size of a value, in octets.
+const MAX_VALUE_OCTETS: usize = 64 * 1024;
 
 /// Plugin and key to value, as the plugin wrote it.
 const VALUES: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("values");
-/// Plugin to keys and octets of keys and values; written with each change of `values`.
+/// Plugin to number of keys and octets of keys and values; updated with each change of `values`.
 const USAGE: TableDefinition<&str, (u64, u64)> = TableDefinition::new("usage");
 
-/// Values that plugins keep: each plugin has its own, shared by its instances and versions.
-pub trait Values: Send + Sync {
-    /// The value of a key; `None` for one that was never set.
+/// A key-value store for plugins. Each plugin has its own values, shared by its instances and versions.
+pub trait KvStore: Send + Sync {
+    /// The value of a key; `None` if it was never set.
     ///
     /// # Errors
     /// The store failed.
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, Error>;
 
-    /// Sets a value; it is durable when this returns. `quota`: octets that all keys and values of the plugin may have
-    /// together.
+    /// Sets a value, durably. `quota`: maximum octets of all keys and values of the plugin.
     ///
     /// # Errors
-    /// A key of more than 256 octets, a value of more than 64 KiB, the quota, or the store failed. Nothing is changed then.
+    /// The key has more than 256 octets, the value more than 64 KiB, the quota is exceeded, or the store failed.
+    /// Nothing changes then.
     fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error>;
 
-    /// Deletes a key, durably. Says whether there was one.
+    /// Deletes a key, durably. Returns whether it existed.
     ///
     /// # Errors
     /// The store failed.
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, Error>;
 
-    /// What a plugin keeps.
+    /// The usage of a plugin.
     ///
     /// # Errors
     /// The store failed.
-    fn usage(&self, plugin: &str) -> Result<Usage, Error>;
+    fn usage(&self, plugin: &str) -> Result<KvUsage, Error>;
 }
 
-/// What a plugin keeps.
+/// Storage used by a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Usage {
-    /// How many keys.
+pub struct KvUsage {
+    /// Number of keys.
     pub keys: u64,
-    /// Octets of all keys and values.
+    /// Total size of all keys and values, in octets.
     pub octets: u64,
 }
 
-impl Usage {
-    /// With `key` set to a value of `new` octets, or deleted, where it had `old` octets or was not there.
-    fn with(self, key: &str, old: Option<usize>, new: Option<usize>) -> Self {
+impl KvUsage {
+    /// The usage after `key` is set to a value of `new` octets or deleted (`None`), if its value had `old` octets or
+    /// did not exist.
+    fn after_change(self, key: &str, old: Option<usize>, new: Option<usize>) -> Self {
         let octets = |value: Option<usize>| value.map_or(0, |value| (key.len() + value) as u64);
         Self {
             keys: (self.keys + u64::from(new.is_some())).saturating_sub(u64::from(old.is_some())),
@@ -74,9 +75,8 @@ impl Usage {
     }
 
     /// # Errors
-    /// It is more than the quota, and more than it was: a quota that was made smaller does not stop a plugin from making
-    /// its values smaller.
-    fn within(self, quota: u64, before: Self) -> Result<(), Error> {
+    /// The usage exceeds the quota and has grown: after the quota is reduced, a plugin may still shrink its values.
+    fn check_quota(self, quota: u64, before: Self) -> Result<(), Error> {
         if self.octets > quota && self.octets > before.octets {
             return Err(Error::Quota { octets: self.octets, quota });
         }
@@ -85,35 +85,35 @@ impl Usage {
 }
 
 fn check_sizes(key: &str, value: &[u8]) -> Result<(), Error> {
-    if key.len() > LONGEST_KEY {
-        return Err(Error::Key { octets: key.len(), most: LONGEST_KEY });
+    if key.len() > MAX_KEY_OCTETS {
+        return Err(Error::Key { octets: key.len(), most: MAX_KEY_OCTETS });
     }
-    if value.len() > LARGEST_VALUE {
-        return Err(Error::Value { octets: value.len(), most: LARGEST_VALUE });
+    if value.len() > MAX_VALUE_OCTETS {
+        return Err(Error::Value { octets: value.len(), most: MAX_VALUE_OCTETS });
     }
     Ok(())
 }
 
-/// What the store did since the start.
+/// Counts of the store since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct ValuesMetrics {
+pub struct KvMetrics {
     /// Values set and keys deleted.
     pub changes: u64,
-    /// Transactions that it took; fewer than changes when callers came together.
+    /// Transactions; fewer than changes, because concurrent callers share one.
     pub commits: u64,
-    /// Changes refused for want of quota.
+    /// Changes refused because of the quota.
     pub over_quota: u64,
 }
 
-/// The durable store, in a redb file of its own.
+/// The durable store, in its own redb file.
 ///
-/// A change is in a transaction with an fsync before its caller goes on. Callers that come while one runs share the next:
-/// whoever gets the lock first commits for all that wait.
+/// A change is committed with an fsync before the call returns. Concurrent callers share a transaction: the first to
+/// get the lock commits for all that wait.
 #[derive(Debug)]
-pub struct KeyValues {
+pub struct RedbKvStore {
     path: PathBuf,
     database: Database,
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<PendingChange>>,
     committing: Mutex<()>,
     changes: AtomicU64,
     commits: AtomicU64,
@@ -121,30 +121,30 @@ pub struct KeyValues {
 }
 
 #[derive(Debug)]
-struct Waiting {
-    change: Change,
-    answer: Answer,
+struct PendingChange {
+    change: KvChange,
+    result: ChangeResult,
 }
 
-/// Where the one that commits puts what became of a change: whether the key was there before.
-type Answer = Arc<Mutex<Option<Result<bool, Error>>>>;
+/// The result of a change, set by the caller that commits: whether the key existed before.
+type ChangeResult = Arc<Mutex<Option<Result<bool, Error>>>>;
 
 #[derive(Debug)]
-struct Change {
+struct KvChange {
     plugin: String,
     key: String,
     /// The value and the quota; `None` deletes.
     set: Option<(Vec<u8>, u64)>,
 }
 
-impl KeyValues {
-    /// Opens the file, or makes it.
+impl RedbKvStore {
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// It cannot be opened, made or read.
+    /// The file cannot be opened, created or read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |error: redb::Error| Error::Values { path: path.to_owned(), source: Arc::new(error) };
-        // Plugins' values are small and few beside messages: they need no large cache.
+        let failed = |error: redb::Error| Error::KvStore { path: path.to_owned(), source: Arc::new(error) };
+        // Plugins' values are small and few compared to messages: they need no large cache.
         let database = Database::builder()
             .set_cache_size(16 * 1024 * 1024)
             .create(path)
@@ -162,17 +162,17 @@ impl KeyValues {
         Ok(values)
     }
 
-    /// Deletes all that a plugin keeps, its durable counters too: when an admin removes it for good. Says how much its values
-    /// were.
+    /// Deletes all values and durable counters of a plugin, when an admin removes it permanently. Returns the usage of
+    /// its values before.
     ///
     /// # Errors
     /// The store failed.
-    pub fn clear(&self, plugin: &str) -> Result<Usage, Error> {
+    pub fn clear(&self, plugin: &str) -> Result<KvUsage, Error> {
         let _committing = self.committing.lock();
-        self.clear_all(plugin).map_err(|error| self.failed(error))
+        self.delete_plugin(plugin).map_err(|error| self.store_error(error))
     }
 
-    /// The values as they stand now, for a backup. Changes go on beside it.
+    /// A snapshot of the values for a backup. Changes may continue meanwhile.
     ///
     /// # Errors
     /// The store failed.
@@ -180,90 +180,90 @@ impl KeyValues {
         Snapshot::take(&self.path, &self.database, |copier| {
             copier.table(VALUES)?;
             copier.table(USAGE)?;
-            copier.table(counts::COUNTS)
+            copier.table(counter_rows::COUNTERS)
         })
     }
 
-    /// What each plugin keeps, by its name.
+    /// The usage of each plugin, by its name.
     ///
     /// # Errors
     /// The store failed.
-    pub fn usages(&self) -> Result<Vec<(String, Usage)>, Error> {
-        self.read_usages().map_err(|error| self.failed(error))
+    pub fn usages(&self) -> Result<Vec<(String, KvUsage)>, Error> {
+        self.read_usages().map_err(|error| self.store_error(error))
     }
 
-    /// What the store did.
+    /// Counts of the store.
     #[must_use]
-    pub fn metrics(&self) -> ValuesMetrics {
-        ValuesMetrics {
+    pub fn metrics(&self) -> KvMetrics {
+        KvMetrics {
             changes: self.changes.load(Ordering::Relaxed),
             commits: self.commits.load(Ordering::Relaxed),
             over_quota: self.over_quota.load(Ordering::Relaxed),
         }
     }
 
-    fn failed(&self, error: redb::Error) -> Error {
-        Error::Values { path: self.path.clone(), source: Arc::new(error) }
+    fn store_error(&self, error: redb::Error) -> Error {
+        Error::KvStore { path: self.path.clone(), source: Arc::new(error) }
     }
 
-    /// Makes a change together with others that come meanwhile. It waits for the disk: a thread of the network hands its
-    /// other work over to another one first.
-    fn change(&self, change: Change) -> Result<bool, Error> {
+    /// Commits a change together with concurrent ones. Blocks on the disk: a runtime thread hands over its other tasks
+    /// first.
+    fn commit(&self, change: KvChange) -> Result<bool, Error> {
         let inside = tokio::runtime::Handle::try_current();
         if inside.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread) {
-            tokio::task::block_in_place(|| self.change_now(change))
+            tokio::task::block_in_place(|| self.commit_pending(change))
         } else {
-            self.change_now(change)
+            self.commit_pending(change)
         }
     }
 
-    fn change_now(&self, change: Change) -> Result<bool, Error> {
-        let answer = Answer::default();
-        self.waiting.lock().push(Waiting { change, answer: Arc::clone(&answer) });
+    fn commit_pending(&self, change: KvChange) -> Result<bool, Error> {
+        let result = ChangeResult::default();
+        self.waiting.lock().push(PendingChange { change, result: Arc::clone(&result) });
         let committing = self.committing.lock();
-        if let Some(answered) = answer.lock().take() {
-            return answered;
+        if let Some(done) = result.lock().take() {
+            return done;
         }
-        let together = std::mem::take(&mut *self.waiting.lock());
-        match self.write(&together) {
-            Ok(answers) => {
-                for (waiting, result) in together.iter().zip(answers) {
-                    *waiting.answer.lock() = Some(result);
+        let batch = std::mem::take(&mut *self.waiting.lock());
+        match self.write(&batch) {
+            Ok(results) => {
+                for (pending, outcome) in batch.iter().zip(results) {
+                    *pending.result.lock() = Some(outcome);
                 }
             }
             Err(error) => {
-                let error = self.failed(error);
-                tracing::error!(%error, "plugins' values are not written");
-                for waiting in &together {
-                    *waiting.answer.lock() = Some(Err(error.clone()));
+                let error = self.store_error(error);
+                tracing::error!(%error, "plugin values not written");
+                for pending in &batch {
+                    *pending.result.lock() = Some(Err(error.clone()));
                 }
             }
         }
         drop(committing);
-        // Our own change was among them: it was put there before the lock was taken.
-        answer.lock().take().unwrap_or(Ok(false))
+        // Our own change was in the batch: it was queued before the lock was taken.
+        result.lock().take().unwrap_or(Ok(false))
     }
 
-    /// One transaction with all these changes, less those that are refused.
-    fn write(&self, together: &[Waiting]) -> Result<Vec<Result<bool, Error>>, redb::Error> {
+    /// Writes a batch in one transaction, without the refused changes.
+    fn write(&self, batch: &[PendingChange]) -> Result<Vec<Result<bool, Error>>, redb::Error> {
         let mut transaction = self.database.begin_write()?;
-        // What is in the values may come from strangers.
+        // Keys and values may be untrusted input.
         transaction.set_two_phase_commit(true);
-        let mut answers = Vec::with_capacity(together.len());
+        let mut results = Vec::with_capacity(batch.len());
         {
             let mut values = transaction.open_table(VALUES)?;
             let mut usages = transaction.open_table(USAGE)?;
-            for Waiting { change: Change { plugin, key, set }, .. } in together {
+            for PendingChange { change: KvChange { plugin, key, set }, .. } in batch {
                 let (plugin, key) = (plugin.as_str(), key.as_str());
                 let before = usages.get(plugin)?.map(|usage| usage.value()).unwrap_or_default();
-                let before = Usage { keys: before.0, octets: before.1 };
+                let before = KvUsage { keys: before.0, octets: before.1 };
                 let old = values.get((plugin, key))?.map(|value| value.value().len());
-                let after = before.with(key, old, set.as_ref().map(|(value, _)| value.len()));
+                let after = before.after_change(key, old, set.as_ref().map(|(value, _)| value.len()));
                 match set {
                     Some((value, quota)) => {
-                        if let Err(refused) = after.within(*quota, before) {
+                        if let Err(refused) = after.check_quota(*quota, before) {
                             self.over_quota.fetch_add(1, Ordering::Relaxed);
-                            answers.push(Err(refused));
+                            results.push(Err(refused));
                             continue;
                         }
                         values.insert((plugin, key), value.as_slice())?;
@@ -273,14 +273,14 @@ impl KeyValues {
                     }
                 }
                 usages.insert(plugin, (after.keys, after.octets))?;
-                answers.push(Ok(old.is_some()));
+                results.push(Ok(old.is_some()));
             }
         }
         transaction.commit()?;
-        let done = answers.iter().filter(|answer| answer.is_ok()).count();
+        let done = results.iter().filter(|result| result.is_ok()).count();
         self.changes.fetch_add(done as u64, Ordering::Relaxed);
         self.commits.fetch_add(u64::from(done > 0), Ordering::Relaxed);
-        Ok(answers)
+        Ok(results)
     }
 
     fn read(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, redb::Error> {
@@ -288,61 +288,61 @@ impl KeyValues {
         Ok(values.get((plugin, key))?.map(|value| value.value().to_vec()))
     }
 
-    fn read_usages(&self) -> Result<Vec<(String, Usage)>, redb::Error> {
+    fn read_usages(&self) -> Result<Vec<(String, KvUsage)>, redb::Error> {
         let usages = self.database.begin_read()?.open_table(USAGE)?;
         let mut all = Vec::new();
         for row in usages.iter()? {
             let (plugin, usage) = row?;
             let (keys, octets) = usage.value();
-            all.push((plugin.value().to_owned(), Usage { keys, octets }));
+            all.push((plugin.value().to_owned(), KvUsage { keys, octets }));
         }
         Ok(all)
     }
 
-    fn clear_all(&self, plugin: &str) -> Result<Usage, redb::Error> {
+    fn delete_plugin(&self, plugin: &str) -> Result<KvUsage, redb::Error> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_two_phase_commit(true);
         let usage = {
             let mut values = transaction.open_table(VALUES)?;
-            // The least key after all of the plugin's is the empty one of the least name after its name.
+            // The smallest key after all of the plugin's is the empty key of the next possible name.
             let end = format!("{plugin}\0");
             values.retain_in((plugin, "")..(end.as_str(), ""), |_, _| false)?;
-            counts::clear(&transaction, plugin)?;
+            counter_rows::delete_plugin(&transaction, plugin)?;
             let (keys, octets) =
                 transaction.open_table(USAGE)?.remove(plugin)?.map(|usage| usage.value()).unwrap_or_default();
-            Usage { keys, octets }
+            KvUsage { keys, octets }
         };
         transaction.commit()?;
         Ok(usage)
     }
 }
 
-impl Values for KeyValues {
+impl KvStore for RedbKvStore {
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.read(plugin, key).map_err(|error| self.failed(error))
+        self.read(plugin, key).map_err(|error| self.store_error(error))
     }
 
     fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error> {
         check_sizes(key, value)?;
         let set = Some((value.to_vec(), quota));
-        self.change(Change { plugin: plugin.to_owned(), key: key.to_owned(), set }).map(|_| ())
+        self.commit(KvChange { plugin: plugin.to_owned(), key: key.to_owned(), set }).map(|_| ())
     }
 
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, Error> {
-        // A key that is not there needs no transaction.
+        // Deleting a missing key needs no transaction.
         if self.get(plugin, key)?.is_none() {
             return Ok(false);
         }
-        self.change(Change { plugin: plugin.to_owned(), key: key.to_owned(), set: None })
+        self.commit(KvChange { plugin: plugin.to_owned(), key: key.to_owned(), set: None })
     }
 
-    fn usage(&self, plugin: &str) -> Result<Usage, Error> {
-        let read = || -> Result<Usage, redb::Error> {
+    fn usage(&self, plugin: &str) -> Result<KvUsage, Error> {
+        let read = || -> Result<KvUsage, redb::Error> {
             let usages = self.database.begin_read()?.open_table(USAGE)?;
             let (keys, octets) = usages.get(plugin)?.map(|usage| usage.value()).unwrap_or_default();
-            Ok(Usage { keys, octets })
+            Ok(KvUsage { keys, octets })
         };
-        read().map_err(|error| self.failed(error))
+        read().map_err(|error| self.store_error(error))
     }
 }
 
@@ -351,68 +351,68 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn store() -> (tempfile::TempDir, KeyValues) {
+    fn store() -> (tempfile::TempDir, RedbKvStore) {
         let folder = tempfile::tempdir().unwrap();
-        let values = KeyValues::open(&folder.path().join("kv.redb")).unwrap();
+        let values = RedbKvStore::open(&folder.path().join("kv.redb")).unwrap();
         (folder, values)
     }
 
-    /// What every store must do.
-    fn behaves(values: &dyn Values) {
+    /// The behaviour that all stores share.
+    fn check_behaviour(values: &dyn KvStore) {
         assert_eq!(values.get("a", "k").unwrap(), None);
         values.set("a", "k", b"one", 1_000).unwrap();
         values.set("a", "k", b"three", 1_000).unwrap();
         values.set("b", "k", b"other", 1_000).unwrap();
         assert_eq!(values.get("a", "k").unwrap().as_deref(), Some(b"three".as_slice()));
-        assert_eq!(values.usage("a").unwrap(), Usage { keys: 1, octets: 6 });
+        assert_eq!(values.usage("a").unwrap(), KvUsage { keys: 1, octets: 6 });
         assert!(values.delete("a", "k").unwrap());
         assert!(!values.delete("a", "k").unwrap());
-        assert_eq!(values.usage("a").unwrap(), Usage::default());
+        assert_eq!(values.usage("a").unwrap(), KvUsage::default());
         assert_eq!(values.get("b", "k").unwrap().as_deref(), Some(b"other".as_slice()));
 
         let refused = values.set("a", &"k".repeat(257), b"", 1_000).unwrap_err();
-        assert_eq!(refused.to_string(), "a key of 257 octets is longer than the 256 that are allowed");
+        assert_eq!(refused.to_string(), "a key of 257 octets exceeds the limit of 256");
         let refused = values.set("a", "k", &[0; 65_537], 1_000_000).unwrap_err();
-        assert_eq!(refused.to_string(), "a value of 65537 octets is larger than the 65536 that are allowed");
+        assert_eq!(refused.to_string(), "a value of 65537 octets exceeds the limit of 65536");
         values.set("a", &"k".repeat(256), &[0; 65_536], 65_792).unwrap();
         let refused = values.set("a", "l", b"", 65_792).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "keys and values would make 65793 octets, and the binding's quota is 65792"
+            "keys and values would take 65793 octets, but the binding's quota is 65792"
         );
         assert_eq!(values.get("a", "l").unwrap(), None);
         values.set("a", &"k".repeat(256), &[0; 100], 10).expect("smaller than it was, though over the quota");
-        assert_eq!(values.usage("a").unwrap(), Usage { keys: 1, octets: 356 });
+        assert_eq!(values.usage("a").unwrap(), KvUsage { keys: 1, octets: 356 });
     }
 
     #[test]
-    fn the_file_behaves() {
-        behaves(&store().1);
+    fn the_redb_store_behaves() {
+        check_behaviour(&store().1);
     }
 
     #[test]
-    fn memory_behaves() {
-        behaves(&MemoryValues::default());
+    fn the_memory_store_behaves() {
+        check_behaviour(&MemoryKvStore::default());
     }
 
     #[test]
-    fn values_are_there_after_a_restart() {
+    fn values_survive_a_restart() {
         let (folder, values) = store();
         values.set("a", "k", b"kept", 1_000).unwrap();
         drop(values);
-        let values = KeyValues::open(&folder.path().join("kv.redb")).unwrap();
+        let values = RedbKvStore::open(&folder.path().join("kv.redb")).unwrap();
         assert_eq!(values.get("a", "k").unwrap().as_deref(), Some(b"kept".as_slice()));
-        assert_eq!(values.usages().unwrap(), [("a".to_owned(), Usage { keys: 1, octets: 5 })]);
+        assert_eq!(values.usages().unwrap(), [("a".to_owned(), KvUsage { keys: 1, octets: 5 })]);
     }
 
     #[test]
-    fn a_change_that_waits_for_the_disk_holds_up_no_other_task() {
+    fn a_pending_commit_blocks_no_other_task() {
         let (_folder, values) = store();
         let values = Arc::new(values);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        // Somebody else's transaction is under way.
+        // Another caller's transaction is in progress.
         let committing = values.committing.lock();
         let (begun, writing) = (sender.clone(), values.clone());
         let writer = runtime.spawn(async move {
@@ -427,13 +427,13 @@ mod tests {
     }
 
     #[test]
-    fn clearing_a_plugin_leaves_its_neighbours() {
+    fn clearing_a_plugin_leaves_other_plugins() {
         let (_folder, values) = store();
         for plugin in ["a", "a-b", "b", "ab"] {
             values.set(plugin, "", b"1", 1_000).unwrap();
             values.set(plugin, "zz", b"2", 1_000).unwrap();
         }
-        assert_eq!(values.clear("a").unwrap(), Usage { keys: 2, octets: 4 });
+        assert_eq!(values.clear("a").unwrap(), KvUsage { keys: 2, octets: 4 });
         assert_eq!(values.get("a", "").unwrap(), None);
         assert_eq!(values.get("a", "zz").unwrap(), None);
         let names: Vec<_> = values.usages().unwrap().into_iter().map(|(plugin, _)| plugin).collect();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_many_threads_are_all_kept_and_the_quota_holds() {
+    fn concurrent_changes_are_all_kept_within_the_quota() {
         let (_folder, values) = store();
         let set = |thread: u32| (0..20).filter(|n| set_one(&values, thread, *n)).count();
         let set = &set;
@@ -450,32 +450,32 @@ mod tests {
             let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || set(thread))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        // Each key and value is 10 octets; the quota is 1,000.
+        // Each key with its value is 10 octets; the quota is 1,000.
         assert_eq!(kept, 100);
-        assert_eq!(values.usage("a").unwrap(), Usage { keys: 100, octets: 1_000 });
+        assert_eq!(values.usage("a").unwrap(), KvUsage { keys: 100, octets: 1_000 });
         let metrics = values.metrics();
         assert_eq!((metrics.changes, metrics.over_quota), (100, 60));
         assert!(metrics.commits <= metrics.changes);
     }
 
-    fn set_one(values: &KeyValues, thread: u32, n: u32) -> bool {
+    fn set_one(values: &RedbKvStore, thread: u32, n: u32) -> bool {
         values.set("a", &format!("{thread:02}{n:03}"), b"12345", 1_000).is_ok()
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
-        fn the_file_is_as_memory(
+        fn the_redb_store_matches_the_memory_store(
             changes in proptest::collection::vec((0_u8..3, 0_u8..6, proptest::option::of(0_usize..80)), 1..60),
         ) {
             let (_folder, file) = store();
-            let memory = MemoryValues::default();
+            let memory = MemoryKvStore::default();
             for (plugin, key, value) in changes {
                 let (plugin, key) = (plugin.to_string(), key.to_string());
                 match value {
                     Some(octets) => {
                         let value = vec![b'x'; octets];
-                        let set = |values: &dyn Values| {
+                        let set = |values: &dyn KvStore| {
                             values.set(&plugin, &key, &value, 200).map_err(|error| error.to_string())
                         };
                         prop_assert_eq!(set(&file), set(&memory));

@@ -4,102 +4,102 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A place that a plugin may ask: scheme, host and port, and the beginning of the path.
+/// A granted URL prefix: scheme, host, port and path prefix.
 ///
-/// The path ends at a border of segments: `https://hlr.example/v1` grants `/v1` and `/v1/imsi` and not `/v10`;
-/// `https://hlr.example/v1/` grants what is below it only. Without a path all is granted.
+/// The path prefix ends at a segment boundary: `https://hlr.example/v1` grants `/v1` and `/v1/imsi` but not `/v10`;
+/// `https://hlr.example/v1/` grants only the paths below it. Without a path, all paths are granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
-    /// With no query, no fragment and no user.
-    place: Url,
+pub struct HttpGrant {
+    /// Without query, fragment or user.
+    prefix: Url,
 }
 
-impl Grant {
-    /// Reads a grant, as `https://host[:port][/path/prefix]`.
+impl HttpGrant {
+    /// Parses a grant of the form `https://host[:port][/path/prefix]`.
     ///
     /// # Errors
-    /// What is no such place, or would be another than it seems to be.
+    /// The text is not a URL prefix, or is ambiguous.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = |what| Error::Grant { grant: text.to_owned(), what };
-        let place = url(text).map_err(wrong)?;
-        if place.query().is_some() || place.fragment().is_some() {
+        let wrong = |what| Error::HttpGrant { grant: text.to_owned(), what };
+        let prefix = url(text).map_err(wrong)?;
+        if prefix.query().is_some() || prefix.fragment().is_some() {
             return Err(wrong("it has a query or a fragment"));
         }
-        Ok(Self { place })
+        Ok(Self { prefix })
     }
 
-    /// Whether a URL that [`url`] has read is at this place.
+    /// Whether the grant covers a URL that [`url`] has parsed.
     pub(super) fn allows(&self, url: &Url) -> bool {
-        let same = self.place.scheme() == url.scheme()
-            && self.place.host() == url.host()
-            && self.place.port_or_known_default() == url.port_or_known_default();
-        let prefix = self.place.path();
+        let same = self.prefix.scheme() == url.scheme()
+            && self.prefix.host() == url.host()
+            && self.prefix.port_or_known_default() == url.port_or_known_default();
+        let path_prefix = self.prefix.path();
         same && url
             .path()
-            .strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || prefix.ends_with('/') || rest.starts_with('/'))
+            .strip_prefix(path_prefix)
+            .is_some_and(|rest| rest.is_empty() || path_prefix.ends_with('/') || rest.starts_with('/'))
     }
 }
 
-impl FromStr for Grant {
+impl FromStr for HttpGrant {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::parse(text)
     }
 }
 
-impl fmt::Display for Grant {
+impl fmt::Display for HttpGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.place.fmt(f)
+        self.prefix.fmt(f)
     }
 }
 
-/// Reads a URL that means to every server what it means to us: host in lower case, "." and ".." resolved, and none of the
-/// tricks by which a path is longer to one than to the other.
+/// Parses a URL that every server interprets in the same way: host in lower case, "." and ".." resolved, and no path
+/// that servers may normalize differently.
 pub(super) fn url(text: &str) -> Result<Url, &'static str> {
     if text.bytes().any(|c| c.is_ascii_control() || matches!(c, b' ' | b'\\')) {
-        return Err("a space, a backslash or a control character has no place in a URL");
+        return Err("a URL must not have spaces, backslashes or control characters");
     }
-    let url = Url::parse(text).map_err(|_| "it is no URL")?;
+    let url = Url::parse(text).map_err(|_| "it is not a URL")?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("its scheme is neither http nor https");
     }
-    // Url would take "https:host" and "https:///host" for "https://host".
+    // `Url` would accept "https:host" and "https:///host" for "https://host".
     let after = text.get(url.scheme().len()..).unwrap_or_default();
     if after.strip_prefix("://").is_none_or(|rest| rest.starts_with('/')) {
-        return Err("after the scheme come two slashes and a host");
+        return Err("the scheme must be followed by two slashes and a host");
     }
     let authority = after.get(3..).unwrap_or_default().split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') || !url.username().is_empty() || url.password().is_some() {
-        return Err("a user or a password has no place in it: use a header");
+        return Err("it must not have a user or a password: use a header");
     }
     if url.host_str().is_none_or(str::is_empty) {
         return Err("it has no host");
     }
-    if !url.path().split('/').all(is_plain) {
-        return Err("its path hides a slash, a dot segment, a control character or no UTF-8 in an encoding");
+    if !url.path().split('/').all(is_canonical) {
+        return Err("its path encodes a slash, a dot segment, a control character or invalid UTF-8");
     }
     Ok(url)
 }
 
-/// Whether a segment of a path is the same however often a server decodes it.
-fn is_plain(segment: &str) -> bool {
+/// Whether a path segment stays the same however often a server decodes it.
+fn is_canonical(segment: &str) -> bool {
     let mut octets = Cow::Borrowed(segment.as_bytes());
-    // Each round makes it shorter; who encodes more often than that hides something.
+    // Each round makes it shorter. More rounds of encoding than this are suspicious.
     for _ in 0..4 {
         if octets.iter().any(|c| matches!(c, b'/' | b'\\') || c.is_ascii_control()) {
             return false;
         }
-        // An overlong form of a dot or a slash is one to a server that does not look closely.
+        // A lenient server may decode an overlong form of a dot or a slash.
         if std::str::from_utf8(&octets).is_err() {
             return false;
         }
-        // Some servers cut parameters off first: "..;x" is ".." to them.
+        // Some servers remove parameters first: "..;x" is ".." to them.
         let name = octets.split(|c| *c == b';').next().unwrap_or_default();
         if matches!(name, b"." | b"..") {
             return false;
         }
-        match decoded(&octets) {
+        match percent_decode(&octets) {
             Some(less) => octets = Cow::Owned(less),
             None => return true,
         }
@@ -107,8 +107,8 @@ fn is_plain(segment: &str) -> bool {
     false
 }
 
-/// With each "%xx" replaced by its octet; `None`: there is none.
-fn decoded(octets: &[u8]) -> Option<Vec<u8>> {
+/// Replaces each "%xx" with its octet; `None` if there is none.
+fn percent_decode(octets: &[u8]) -> Option<Vec<u8>> {
     let digit = |octet: Option<&u8>| char::from(*octet?).to_digit(16);
     let (mut out, mut rest) = (Vec::with_capacity(octets.len()), octets);
     while let Some((first, after)) = rest.split_first() {
@@ -132,12 +132,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn allows(grant: &str, text: &str) -> bool {
-        let grant = Grant::parse(grant).unwrap();
+        let grant = HttpGrant::parse(grant).unwrap();
         url(text).is_ok_and(|url| grant.allows(&url))
     }
 
     #[test]
-    fn what_is_at_the_place_is_allowed() {
+    fn urls_below_the_prefix_are_allowed() {
         for text in [
             "https://hlr.example:8443/v1",
             "https://hlr.example:8443/v1/",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_at_the_place_is_refused() {
+    fn urls_outside_the_prefix_are_refused() {
         for text in [
             "http://hlr.example:8443/v1",
             "https://hlr.example/v1",
@@ -200,26 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_is_no_place_is_refused() {
+    fn an_invalid_grant_is_refused() {
         for (grant, what) in [
-            ("hlr.example", "it is no URL"),
+            ("hlr.example", "it is not a URL"),
             ("ftp://hlr.example", "neither http nor https"),
             ("https://user:secret@hlr.example", "a user or a password"),
             ("https://hlr.example/?a", "a query or a fragment"),
             ("https://hlr.example/#a", "a query or a fragment"),
-            ("https://*.example /", "a space"),
-            ("https://hlr.example/a%2fb", "hides a slash"),
+            ("https://*.example /", "spaces"),
+            ("https://hlr.example/a%2fb", "encodes a slash"),
         ] {
-            let refused = Grant::parse(grant).unwrap_err().to_string();
+            let refused = HttpGrant::parse(grant).unwrap_err().to_string();
             assert!(refused.contains(what) && refused.contains(grant), "{refused}");
         }
-        assert_eq!(Grant::parse("HTTPS://Hlr.Example:443").unwrap().to_string(), "https://hlr.example/");
+        assert_eq!(HttpGrant::parse("HTTPS://Hlr.Example:443").unwrap().to_string(), "https://hlr.example/");
     }
 
     proptest! {
-        /// What is allowed is read again by rules that are no more than text.
+        /// Every allowed URL is checked again by rules on its plain text.
         #[test]
-        fn no_other_place_is_ever_allowed(
+        fn no_url_outside_the_prefix_is_allowed(
             parts in proptest::collection::vec(
                 proptest::sample::select(vec![
                     "https", "http", ":", "//", "/", "\\", "@", "hlr.example", "evil.example", ":8443", ":443", ".",
@@ -229,7 +229,7 @@ mod tests {
                 0..10,
             ),
         ) {
-            let grant = Grant::parse("https://hlr.example:8443/v1").unwrap();
+            let grant = HttpGrant::parse("https://hlr.example:8443/v1").unwrap();
             let text = parts.concat();
             if let Ok(url) = url(&text) && grant.allows(&url) {
                 let rest = url.as_str().strip_prefix("https://hlr.example:8443/v1").unwrap();

@@ -1,13 +1,13 @@
-/// Many short texts in one piece of memory: four octets each beside their own.
+/// Many short texts in one allocation, with four octets of overhead each.
 #[derive(Debug, Default)]
-pub(crate) struct Strings {
+pub(crate) struct StringArena {
     text: String,
-    /// Where each ends; it begins where the one before it ends.
+    /// The end of each text; it starts at the end of the previous one.
     ends: Vec<u32>,
 }
 
-impl Strings {
-    /// Adds a text and gives its index; `None`: there are 4 GiB.
+impl StringArena {
+    /// Adds a text and returns its index; `None` if the arena would exceed 4 GiB.
     pub(crate) fn push(&mut self, text: &str) -> Option<u32> {
         let index = u32::try_from(self.ends.len()).ok()?;
         let end = u32::try_from(self.text.len() + text.len()).ok()?;
@@ -27,8 +27,8 @@ impl Strings {
         self.ends.shrink_to_fit();
     }
 
-    /// Octets of memory.
-    pub(crate) fn memory(&self) -> usize {
+    /// Memory use, in octets.
+    pub(crate) fn memory_octets(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * size_of::<u32>()
     }
 }
