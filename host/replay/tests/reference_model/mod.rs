@@ -1,36 +1,37 @@
-//! What a report should say, by plain comparisons of everything with everything.
+//! The expected report, computed by plain comparisons of all messages.
 
 use archive::{ArchivedMessage, ArchivedVerdict};
-use model::{Address, RejectReason, SenderWish};
+use model::{Address, RejectReason, SenderRequest};
 use replay::{
-    AccountPrice, Ended, Example, Group, Inexact, Judged, Judgement, Other, Pace, PriceReport, PriceVerdict,
-    Replay, Report, Sums,
+    AccountPrice, CandidateDecision, CandidatePrice, CandidateVerdict, DifferenceExample, DifferenceGroup,
+    InexactReason, PriceReport, PriceSums, RemainingGroups, ReplayOptions, ReplayOutcome, ReplayReport,
+    Throughput,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A leg in words, and with all that is compared.
+/// A leg as text, and its compared properties.
 type Leg = (u8, String, u64, Option<Address>, Option<Address>);
 
 /// A leg: peer, share in lowest terms, rewrites.
 type PlainLeg = (String, (u64, u64), Option<Address>, Option<Address>);
 
-/// A verdict as it is shown, and as it is compared.
+/// A verdict as text, and its compared properties.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Plain {
-    words: String,
-    /// Of each rank.
+struct PlainVerdict {
+    text: String,
+    /// The legs of each rank.
     legs: Vec<Vec<PlainLeg>>,
     at: Option<u64>,
-    sender: Option<Box<SenderWish>>,
+    sender: Option<Box<SenderRequest>>,
 }
 
-impl Plain {
-    fn with(mut self, sender: &Option<Box<SenderWish>>) -> Self {
+impl PlainVerdict {
+    fn with(mut self, sender: &Option<Box<SenderRequest>>) -> Self {
         self.sender.clone_from(sender);
-        if let Some(wish) = sender {
-            let otherwise = serde_json::to_value(wish.otherwise).unwrap();
-            self.words += &format!(", sender of {} else {}", wish.pool, otherwise.as_str().unwrap());
+        if let Some(request) = sender {
+            let otherwise = serde_json::to_value(request.otherwise).unwrap();
+            self.text += &format!(", sender of {} else {}", request.pool, otherwise.as_str().unwrap());
         }
         self
     }
@@ -40,12 +41,12 @@ fn divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { divisor(other, one % other) }
 }
 
-fn word(reason: RejectReason) -> String {
-    // The words of policy documents are those of the model's own serde.
+fn reason_name(reason: RejectReason) -> String {
+    // The names in policy documents are the serde names of the model.
     serde_json::to_value(reason).unwrap().as_str().unwrap().to_owned()
 }
 
-fn forward(mut legs: Vec<Leg>, values_only: bool) -> Plain {
+fn forward(mut legs: Vec<Leg>, values_only: bool) -> PlainVerdict {
     let bare = |address: &Option<Address>| {
         address
             .as_ref()
@@ -56,7 +57,7 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> Plain {
         leg.4 = bare(&leg.4);
     }
     let ranks: BTreeSet<u8> = legs.iter().map(|leg| leg.0).collect();
-    let mut plain = Plain { words: String::new(), legs: Vec::new(), at: None, sender: None };
+    let mut plain = PlainVerdict { text: String::new(), legs: Vec::new(), at: None, sender: None };
     let mut shown = Vec::new();
     for rank in ranks {
         let mut these: Vec<_> = legs.iter().filter(|leg| leg.0 == rank).cloned().collect();
@@ -91,101 +92,105 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> Plain {
                 .collect(),
         );
     }
-    plain.words = format!("forward {}", shown.join(","));
+    plain.text = format!("forward {}", shown.join(","));
     plain
 }
 
-fn words(words: impl Into<String>) -> Plain {
-    Plain { words: words.into(), legs: Vec::new(), at: None, sender: None }
+fn plain_verdict(text: impl Into<String>) -> PlainVerdict {
+    PlainVerdict { text: text.into(), legs: Vec::new(), at: None, sender: None }
 }
 
-fn archived(message: &ArchivedMessage) -> Plain {
+fn archived(message: &ArchivedMessage) -> PlainVerdict {
     match &message.verdict {
-        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => words("home"),
+        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => plain_verdict("home"),
         ArchivedVerdict::Forward(legs) => {
             let legs = legs.iter().map(|leg| {
                 let weight = u64::from(leg.weight.max(1));
                 (leg.rank, leg.peer.to_string(), weight, leg.source.clone(), leg.destination.clone())
             });
-            forward(legs.collect(), message.lacking.is_some())
+            forward(legs.collect(), message.missing.is_some())
         }
-        ArchivedVerdict::Hold(until) => Plain { at: Some(until.0), ..words("hold") },
-        ArchivedVerdict::Reject(reason) => words(format!("reject {}", word(*reason))),
+        ArchivedVerdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
+        ArchivedVerdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
     }
 }
 
-fn judged(message: &ArchivedMessage, judged: &Judged) -> Plain {
-    match &judged.verdict {
-        Judgement::Forward(legs) => {
+fn plain_decision(message: &ArchivedMessage, decision: &CandidateDecision) -> PlainVerdict {
+    match &decision.verdict {
+        CandidateVerdict::Forward(legs) => {
             let legs = legs.iter().map(|leg| {
                 let weight = u64::from(leg.weight.max(1));
                 (leg.rank, leg.peer.to_string(), weight, leg.source.clone(), leg.destination.clone())
             });
-            forward(legs.collect(), message.lacking.is_some())
+            forward(legs.collect(), message.missing.is_some())
         }
-        Judgement::Home => words("home"),
-        Judgement::Hold(until) => Plain { at: Some(until.0), ..words("hold") },
-        Judgement::Reject(reason) => words(format!("reject {}", word(*reason))),
-        Judgement::Pass => words("pass"),
-        Judgement::Fault(kind) => words(format!("fault {kind}")),
+        CandidateVerdict::Home => plain_verdict("home"),
+        CandidateVerdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
+        CandidateVerdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
+        CandidateVerdict::Pass => plain_verdict("pass"),
+        CandidateVerdict::Fault(kind) => plain_verdict(format!("fault {kind}")),
     }
 }
 
-fn because(message: &ArchivedMessage, judged: &Judged) -> Option<String> {
-    let older = "archived by a version that kept no host answers";
+fn inexact_reason(message: &ArchivedMessage, decision: &CandidateDecision) -> Option<String> {
+    let older = "archived by a version that did not store host call results";
     message
-        .lacking
+        .missing
         .map(|_| older.to_owned())
-        .or_else(|| judged.inexact_because.as_ref().map(ToString::to_string))
+        .or_else(|| decision.inexact_because.as_ref().map(ToString::to_string))
 }
 
-/// The report, but for its pace.
-pub(crate) fn expected(how: &Replay, pairs: &[(ArchivedMessage, Judged)]) -> Report {
+/// The expected report, except for its throughput.
+pub(crate) fn expected(
+    options: &ReplayOptions,
+    pairs: &[(ArchivedMessage, CandidateDecision)],
+) -> ReplayReport {
     let seen: Vec<_> = pairs.iter().filter(|(message, _)| message.routed).collect();
     let different: Vec<_> = seen
         .iter()
-        .filter_map(|(message, said)| {
+        .filter_map(|(message, decision)| {
             let from = archived(message).with(&message.sender);
-            let to = judged(message, said).with(&said.sender);
+            let to = plain_decision(message, decision).with(&decision.sender);
             if from == to {
                 return None;
             }
-            let to = match (from.words == to.words, from.at, to.at) {
-                (_, Some(_), Some(_)) => to.words.replacen("hold", "hold until another time", 1),
-                (true, ..) => format!("{} otherwise", to.words),
-                (false, ..) => to.words,
+            let to = match (from.text == to.text, from.at, to.at) {
+                (_, Some(_), Some(_)) => to.text.replacen("hold", "hold until a different time", 1),
+                (true, ..) => format!("{} otherwise", to.text),
+                (false, ..) => to.text,
             };
-            Some((message, said, from.words, to))
+            Some((message, decision, from.text, to))
         })
         .collect();
     let mut kept: Vec<(String, String)> = Vec::new();
     for (.., from, to) in &different {
         let key = (from.clone(), to.clone());
-        if !kept.contains(&key) && kept.len() < how.groups {
+        if !kept.contains(&key) && kept.len() < options.groups {
             kept.push(key);
         }
     }
-    let exact = |message: &ArchivedMessage, said: &Judged| because(message, said).is_none();
-    let mut groups: Vec<Group> = kept
+    let exact =
+        |message: &ArchivedMessage, decision: &CandidateDecision| inexact_reason(message, decision).is_none();
+    let mut groups: Vec<DifferenceGroup> = kept
         .iter()
         .map(|(from, to)| {
             let of: Vec<_> = different.iter().filter(|(.., f, t)| f == from && t == to).collect();
-            Group {
+            DifferenceGroup {
                 from: from.clone(),
                 to: to.clone(),
                 count: of.len() as u64,
-                exact: of.iter().filter(|(message, said, ..)| exact(message, said)).count() as u64,
+                exact: of.iter().filter(|(message, decision, ..)| exact(message, decision)).count() as u64,
                 examples: of
                     .iter()
-                    .take(how.examples)
-                    .map(|(message, said, ..)| Example {
+                    .take(options.examples)
+                    .map(|(message, decision, ..)| DifferenceExample {
                         id: message.id,
                         accepted_at: message.accepted_at,
                         origin: message.origin.to_string(),
                         source: "1069******34".into(),
                         destination: "4917*******78".into(),
-                        note: said.note.as_deref().map(str::to_owned),
-                        exact: exact(message, said),
+                        note: decision.note.as_deref().map(str::to_owned),
+                        exact: exact(message, decision),
                     })
                     .collect(),
             }
@@ -195,51 +200,53 @@ pub(crate) fn expected(how: &Replay, pairs: &[(ArchivedMessage, Judged)]) -> Rep
     let beyond: Vec<_> =
         different.iter().filter(|(.., from, to)| !kept.contains(&(from.clone(), to.clone()))).collect();
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-    for reason in seen.iter().filter_map(|(message, said)| because(message, said)) {
+    for reason in seen.iter().filter_map(|(message, decision)| inexact_reason(message, decision)) {
         *reasons.entry(reason).or_default() += 1;
     }
     let mut inexact: Vec<_> =
-        reasons.into_iter().map(|(because, count)| Inexact { because, count }).collect();
+        reasons.into_iter().map(|(because, count)| InexactReason { because, count }).collect();
     inexact.sort_by_key(|one| (Reverse(one.count), one.because.clone()));
-    let count = |test: &dyn Fn(&ArchivedMessage, &Judged) -> bool| {
-        seen.iter().filter(|(message, said)| test(message, said)).count() as u64
+    let count = |test: &dyn Fn(&ArchivedMessage, &CandidateDecision) -> bool| {
+        seen.iter().filter(|(message, decision)| test(message, decision)).count() as u64
     };
-    Report {
-        ended: Ended::Complete,
+    ReplayReport {
+        ended: ReplayOutcome::Complete,
         messages: seen.len() as u64,
         exact: count(&exact),
         inexact,
         same: seen.len() as u64 - different.len() as u64,
         different: different.len() as u64,
-        new_rejects: count(&|message, said| {
-            matches!(said.verdict, Judgement::Reject(_))
+        new_rejects: count(&|message, decision| {
+            matches!(decision.verdict, CandidateVerdict::Reject(_))
                 && !matches!(message.verdict, ArchivedVerdict::Reject(_))
         }),
-        new_faults: count(&|_, said| matches!(said.verdict, Judgement::Fault(_))),
+        new_faults: count(&|_, decision| matches!(decision.verdict, CandidateVerdict::Fault(_))),
         unrouted: (pairs.len() - seen.len()) as u64,
         damaged: 0,
         groups,
-        other: Other {
+        other: RemainingGroups {
             count: beyond.len() as u64,
-            exact: beyond.iter().filter(|(message, said, ..)| exact(message, said)).count() as u64,
+            exact: beyond.iter().filter(|(message, decision, ..)| exact(message, decision)).count() as u64,
         },
-        price: price(how, &seen),
-        pace: Pace::default(),
+        price: price(options, &seen),
+        pace: Throughput::default(),
     }
 }
 
-fn price(how: &Replay, seen: &[&(ArchivedMessage, Judged)]) -> Option<PriceReport> {
+fn price(options: &ReplayOptions, seen: &[&(ArchivedMessage, CandidateDecision)]) -> Option<PriceReport> {
     let priced: Vec<_> = seen
         .iter()
-        .filter_map(|(message, said)| {
+        .filter_map(|(message, decision)| {
             let (account, old) = match &message.price {
                 Some(price) => (price.account.as_deref(), price.amount),
                 None => (None, 0),
             };
-            Some(match said.price.as_ref()? {
-                PriceVerdict::Charge { account: new, amount } => (account, old, Some(&**new), *amount, false),
-                PriceVerdict::Free => (account, old, None, 0, false),
-                PriceVerdict::Refuse => (account, old, None, 0, true),
+            Some(match decision.price.as_ref()? {
+                CandidatePrice::Charge { account: new, amount } => {
+                    (account, old, Some(&**new), *amount, false)
+                }
+                CandidatePrice::Free => (account, old, None, 0, false),
+                CandidatePrice::Refuse => (account, old, None, 0, true),
             })
         })
         .collect();
@@ -248,7 +255,7 @@ fn price(how: &Replay, seen: &[&(ArchivedMessage, Judged)]) -> Option<PriceRepor
     let mut accounts: Vec<AccountPrice> = names
         .into_iter()
         .map(|name| {
-            let mut sums = Sums::default();
+            let mut sums = PriceSums::default();
             for (account, old, payer, new, _) in &priced {
                 let (pays, would) = (*account == Some(name), *payer == Some(name));
                 sums.messages += u64::from(pays || would);
@@ -259,8 +266,8 @@ fn price(how: &Replay, seen: &[&(ArchivedMessage, Judged)]) -> Option<PriceRepor
         })
         .collect();
     accounts.sort_by_key(|one| (Reverse(one.sums.new.abs_diff(one.sums.old)), one.account.clone()));
-    let rest = accounts.split_off(accounts.len().min(how.accounts));
-    let sum = |of: &[AccountPrice]| Sums {
+    let rest = accounts.split_off(accounts.len().min(options.accounts));
+    let sum = |of: &[AccountPrice]| PriceSums {
         messages: of.iter().map(|one| one.sums.messages).sum(),
         old: of.iter().map(|one| one.sums.old).sum(),
         new: of.iter().map(|one| one.sums.new).sum(),
@@ -269,7 +276,7 @@ fn price(how: &Replay, seen: &[&(ArchivedMessage, Judged)]) -> Option<PriceRepor
         priced.iter().filter(|(_, old, _, new, _)| test(*old, *new)).count() as u64
     };
     (!priced.is_empty()).then(|| PriceReport {
-        total: Sums {
+        total: PriceSums {
             messages: priced.len() as u64,
             old: priced.iter().map(|one| one.1).sum(),
             new: priced.iter().map(|one| one.3).sum(),

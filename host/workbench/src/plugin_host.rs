@@ -1,95 +1,95 @@
-//! A plugin on the bench: what it is given, what it is asked, what it answers, in plain words.
+//! The interface of a plugin host for cases: setup, questions and answers in plain types.
 //!
-//! The words are those of `wit/`, so that a case reads like the contract. Times are milliseconds.
+//! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
 use capabilities::CounterGrant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Runs a plugin.
-pub trait Bench {
-    /// Brings up a fresh instance with what is given, asks one question after the other, and tells the last answer.
+pub trait PluginHost {
+    /// Starts a fresh instance with the given setup, asks the questions in order, and returns the last answer.
     ///
     /// # Errors
-    /// When the host cannot do it. What the plugin does wrong is an [`Answer::Fault`].
-    fn ask(&self, given: &Given, questions: &[Question]) -> Result<Answer, String>;
+    /// The host failed. A fault of the plugin is a [`CaseAnswer::Fault`].
+    fn ask(&self, setup: &CaseSetup, questions: &[CaseQuestion]) -> Result<CaseAnswer, String>;
 }
 
-/// What the host holds for the plugin.
+/// The host's state for a case.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Given {
+pub struct CaseSetup {
     /// The policy document.
     pub policy: String,
     /// The time, in milliseconds since the Unix epoch.
     pub now: u64,
-    /// What the binding grants.
-    pub grants: Grants,
-    /// Octets of memory that an instance may have; nothing: what a binding has that does not say.
+    /// The grants of the binding.
+    pub grants: CaseGrants,
+    /// Maximum memory of an instance, in octets; default: that of a binding.
     pub memory: Option<usize>,
-    /// Milliseconds that a call may run; nothing: what a binding has that does not say.
+    /// Deadline of a call, in milliseconds; default: that of a binding.
     pub deadline_ms: Option<u64>,
     /// The appliance's tables, by name.
-    pub tables: BTreeMap<String, Table>,
-    /// The peers of the configuration. No others can be named in a verdict.
-    pub peers: BTreeMap<String, PeerState>,
+    pub tables: BTreeMap<String, CaseTable>,
+    /// The peers of the configuration. A verdict cannot name others.
+    pub peers: BTreeMap<String, CasePeerState>,
     /// The number pools.
-    pub pools: BTreeMap<String, PoolState>,
-    /// What was counted at `now` already.
-    pub counters: Vec<Counted>,
-    /// What is in the plugin's store.
+    pub pools: BTreeMap<String, CasePoolState>,
+    /// Initial counts at `now`.
+    pub counters: Vec<CounterPreset>,
+    /// Initial values of the plugin's store.
     pub kv: BTreeMap<String, String>,
-    /// What other systems answer.
-    pub http: Vec<Exchange>,
+    /// Responses of other systems.
+    pub http: Vec<HttpExchange>,
     /// The home location register, by number.
-    pub hlr: BTreeMap<String, Subscriber>,
+    pub hlr: BTreeMap<String, CaseSubscriber>,
 }
 
-/// What the binding grants, in the words of the API.
+/// The grants of the binding, named as in the API.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Grants {
-    /// Places that it may ask over HTTP.
+pub struct CaseGrants {
+    /// URL prefixes that it may call over HTTP.
     pub http: Vec<String>,
-    /// Octets that it may keep.
+    /// Octets that it may store.
     pub kv: u64,
-    /// Tables of the appliance's that it may open.
+    /// Appliance tables that it may open.
     pub tables: Vec<String>,
-    /// It may ask the home location register.
+    /// Whether it may query the home location register.
     pub hlr: bool,
-    /// It may draw random numbers, where it is built with `wasi = true`.
+    /// Whether it gets random numbers, if it is built with `wasi = true`.
     pub random: bool,
     /// Its durable counters.
     pub counters: Vec<CounterGrant>,
 }
 
-/// A table of the appliance's.
+/// A table of the appliance.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Table {
-    /// How it is looked at.
-    pub kind: TableKind,
-    /// Its rows.
+pub struct CaseTable {
+    /// How the table is searched.
+    pub kind: CaseTableKind,
+    /// The rows.
     pub rows: BTreeMap<String, String>,
 }
 
-/// How a table is looked at.
+/// How a table is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TableKind {
-    /// By the whole key.
+pub enum CaseTableKind {
+    /// By exact key.
     Exact,
-    /// By the longest beginning.
+    /// By the longest prefix.
     Prefix,
 }
 
-/// What the host knows of a peer.
+/// The state of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct PeerState {
-    /// Links that take messages.
+pub struct CasePeerState {
+    /// Links that accept messages.
     #[serde(default = "one")]
     pub links: u32,
-    /// Messages waiting for it.
+    /// Messages in the peer's queue.
     #[serde(default)]
     pub queued: u64,
 }
@@ -98,53 +98,53 @@ fn one() -> u32 {
     1
 }
 
-/// What the host knows of a number pool.
+/// The state of a number pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct PoolState {
-    /// Numbers that are to be had.
+pub struct CasePoolState {
+    /// Numbers that can be assigned.
     pub ready: u64,
-    /// Numbers that somebody has.
+    /// Numbers that are assigned.
     pub busy: u64,
-    /// Numbers that cannot be used now, busy ones among them.
+    /// Numbers that cannot be used at present, including assigned ones.
     pub down: u64,
     /// All numbers.
     pub total: u64,
 }
 
-/// Something counted before the first question.
+/// The initial count of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Counted {
+pub struct CounterPreset {
     /// The counter.
     pub name: String,
     /// Its key.
     pub key: String,
-    /// How much.
+    /// The count.
     pub amount: u32,
     /// The window.
     pub window_ms: u64,
 }
 
-/// A request that another system answers.
+/// A request and the response of another system.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Exchange {
-    /// Its method.
+pub struct HttpExchange {
+    /// The method.
     #[serde(default = "get")]
     pub method: String,
-    /// Its URL, whole.
+    /// The full URL.
     pub url: String,
-    /// The answer's status.
+    /// The status of the response.
     #[serde(default = "okay")]
     pub status: u16,
-    /// The answer's headers.
+    /// The headers of the response.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The answer's body.
+    /// The body of the response.
     #[serde(default)]
     pub body: String,
-    /// There is no answer.
+    /// The reason for a missing response.
     pub failure: Option<HttpFailure>,
 }
 
@@ -156,73 +156,73 @@ fn okay() -> u16 {
     200
 }
 
-/// Why there is no answer.
+/// The reason for a missing response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpFailure {
-    /// None in time.
+    /// The response did not arrive in time.
     TimedOut,
-    /// Larger than the binding allows.
+    /// The response exceeds the limit of the binding.
     TooLarge,
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     Unreachable,
 }
 
 /// A subscriber.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Subscriber {
-    /// Who it is.
+pub struct CaseSubscriber {
+    /// The IMSI.
     pub imsi: String,
-    /// The peer that serves it.
+    /// The peer that serves the subscriber.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<String>,
-    /// How long the answer holds; a resolver's answer only.
+    /// Validity of the answer; only in a resolver's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_ms: Option<u64>,
 }
 
-/// What a plugin is asked.
+/// A question to a plugin.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Question {
-    /// Does it take the policy document? Every other question implies that it does.
+pub enum CaseQuestion {
+    /// Configure the plugin with the policy document. Every other question implies this.
     Configure,
-    /// Where does this message go?
-    Route(Message),
-    /// Who stands behind this number?
+    /// Route a message.
+    Route(CaseMessage),
+    /// Resolve a number.
     Resolve(String),
-    /// What follows this failed attempt?
-    Next(Message, Attempt),
-    /// What does this message cost?
-    Price(Message, Option<FirstLeg>),
-    /// It is told how charges ended.
-    Settle(Vec<Settlement>),
+    /// The step after a failed attempt.
+    Next(CaseMessage, CaseAttempt),
+    /// The price of a message.
+    Price(CaseMessage, Option<CaseFirstLeg>),
+    /// Report settlements.
+    Settle(Vec<CaseSettlement>),
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Message {
-    /// Account or peer that it came from.
+pub struct CaseMessage {
+    /// The account or peer that it came from.
     #[serde(default = "origin")]
     pub origin: String,
-    /// Who sent it: text, or a table with TON and NPI.
+    /// The sender: text, or a table with TON and NPI.
     #[serde(default)]
-    pub source: Address,
-    /// Who is to get it.
-    pub destination: Address,
+    pub source: CaseAddress,
+    /// The recipient.
+    pub destination: CaseAddress,
     /// SMPP service_type.
     pub service_type: Option<String>,
-    /// Data coding scheme.
+    /// SMPP data_coding.
     #[serde(default)]
     pub data_coding: u8,
     /// 0 (bulk) to 3 (very urgent).
     #[serde(default)]
     pub priority: u8,
-    /// The text, as octets of its data coding; what stands here is written as UTF-8.
+    /// The text, as octets in its data coding; a case writes it in UTF-8.
     #[serde(default)]
     pub text: String,
-    /// Whether the submitter wants a receipt.
+    /// Whether the submitter requests a DLR.
     #[serde(default)]
     pub wants_receipt: bool,
 }
@@ -233,8 +233,8 @@ fn origin() -> String {
 
 /// An address: its value alone, or with TON and NPI.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenAddress")]
-pub struct Address {
+#[serde(from = "AddressEntry")]
+pub struct CaseAddress {
     /// Type of number.
     pub ton: u8,
     /// Numbering plan.
@@ -243,25 +243,25 @@ pub struct Address {
     pub value: String,
 }
 
-impl Default for Address {
+impl Default for CaseAddress {
     fn default() -> Self {
-        WrittenAddress::Value(String::new()).into()
+        AddressEntry::Value(String::new()).into()
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected an address: a text, or an object of ton, npi and value")]
-enum WrittenAddress {
+enum AddressEntry {
     Value(String),
     Whole { ton: u8, npi: u8, value: String },
 }
 
-impl From<WrittenAddress> for Address {
-    fn from(written: WrittenAddress) -> Self {
+impl From<AddressEntry> for CaseAddress {
+    fn from(written: AddressEntry) -> Self {
         match written {
-            WrittenAddress::Whole { ton, npi, value } => Self { ton, npi, value },
-            WrittenAddress::Value(value) => {
-                // As SMPP has it: digits are an international number of E.164, everything else a name.
+            AddressEntry::Whole { ton, npi, value } => Self { ton, npi, value },
+            AddressEntry::Value(value) => {
+                // As in SMPP: digits are an international E.164 number, anything else is alphanumeric.
                 let number = value.bytes().all(|octet| octet.is_ascii_digit() || octet == b'+');
                 let (ton, npi) = if number { (1, 1) } else { (5, 0) };
                 Self { ton, npi, value }
@@ -273,27 +273,27 @@ impl From<WrittenAddress> for Address {
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Attempt {
-    /// Attempts so far, this one included.
+pub struct CaseAttempt {
+    /// Number of attempts so far, including this one.
     #[serde(default = "first")]
     pub number: u16,
     /// The leg's index.
     #[serde(default)]
     pub leg: u8,
-    /// How many legs there are.
+    /// Number of legs.
     #[serde(default = "single")]
     pub legs: u8,
-    /// The peer that was tried.
+    /// The peer of the attempt.
     pub peer: String,
-    /// What kind of failure.
-    pub class: ErrorClass,
-    /// The protocol's own code.
+    /// The error class.
+    pub class: CaseErrorClass,
+    /// The protocol's error code.
     #[serde(default)]
     pub code: u32,
-    /// How long ago the message was accepted.
+    /// Time since the message was accepted.
     #[serde(default)]
     pub age_ms: u64,
-    /// How long it is still valid.
+    /// Remaining validity.
     #[serde(default = "day")]
     pub left_ms: u64,
 }
@@ -310,26 +310,26 @@ fn day() -> u64 {
     86_400_000
 }
 
-/// What kind of failure an attempt met.
+/// The error class of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ErrorClass {
-    /// May work later.
+pub enum CaseErrorClass {
+    /// A later attempt may succeed.
     Temporary,
-    /// Will not work on this leg.
+    /// This leg will not succeed.
     Permanent,
-    /// Not reachable now.
+    /// The subscriber is not reachable now.
     Absent,
     /// The handset's memory is full.
     MemoryFull,
-    /// Too fast.
+    /// The peer throttles.
     Throttled,
 }
 
-/// The leg that is to be tried first.
+/// The first leg to be tried.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FirstLeg {
+pub struct CaseFirstLeg {
     /// The peer.
     pub peer: String,
     /// Its cost, in millionths.
@@ -337,11 +337,11 @@ pub struct FirstLeg {
     pub cost: u32,
 }
 
-/// How a charge ended.
+/// The settlement of a charge.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settlement {
-    /// Grows from one to the next.
+pub struct CaseSettlement {
+    /// Increases from one settlement to the next.
     pub serial: u64,
     /// The message's id.
     pub message: u64,
@@ -349,135 +349,135 @@ pub struct Settlement {
     pub account: String,
     /// In millionths.
     pub amount: u64,
-    /// Paid; otherwise given back.
+    /// Captured; otherwise released.
     pub captured: bool,
     /// Milliseconds since the Unix epoch.
     pub at: u64,
 }
 
-/// What a plugin answers. A note that is not there is `None`.
+/// A plugin's answer. A missing note is `None`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// It took the policy document.
+pub enum CaseAnswer {
+    /// It accepted the policy document.
     Configured,
-    /// It refused the policy document, with these words.
+    /// It refused the policy document, with this reason.
     Refused(String),
     /// A router's decision.
     Verdict {
         /// The verdict.
-        verdict: Verdict,
-        /// The number that it wants for the message's sender.
-        sender: Option<Sender>,
-        /// Why.
+        verdict: CaseVerdict,
+        /// The requested sender of the message.
+        sender: Option<CaseSender>,
+        /// The reason.
         note: Option<String>,
     },
     /// A resolver's answer.
     Resolved {
         /// The answer.
-        answer: Resolution,
-        /// Why.
+        answer: CaseResolution,
+        /// The reason.
         note: Option<String>,
     },
     /// A delivery policy's decision.
     Next {
-        /// What follows.
-        step: Step,
-        /// What it means for the peer.
-        advice: Option<Advice>,
-        /// Why.
+        /// The next step.
+        step: CaseStep,
+        /// Advice about the peer.
+        advice: Option<CaseAdvice>,
+        /// The reason.
         note: Option<String>,
     },
     /// A biller's price.
     Price {
         /// The price.
-        price: Price,
-        /// Why.
+        price: CasePrice,
+        /// The reason.
         note: Option<String>,
     },
-    /// A biller took what it was told.
+    /// A biller accepted the settlements.
     Settled,
-    /// A biller wants to be told again, with these words.
+    /// A biller failed to process the settlements, with this reason. The host reports them again.
     Unsettled(String),
-    /// It trapped, ran too long, took too much, or answered what makes no sense.
+    /// The call trapped, exceeded its deadline or memory, or returned an invalid answer.
     Fault(String),
 }
 
 /// A router's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CaseVerdict {
     /// The next router decides.
     Pass,
-    /// To one of these.
-    Forward(Vec<Leg>),
-    /// To a subscriber of ours.
+    /// Forward to one of these legs.
+    Forward(Vec<CaseLeg>),
+    /// Deliver to one of our own subscribers.
     Home,
     /// Ask again at this time, in milliseconds since the Unix epoch.
-    Hold(#[serde(deserialize_with = "crate::cases::moment")] u64),
-    /// Refused, for this reason.
+    Hold(#[serde(deserialize_with = "crate::cases::parse_timestamp")] u64),
+    /// Refuse, for this reason.
     Reject(String),
 }
 
-/// A number of a pool, wanted for the sender of a message: the pool's name alone, or with more.
+/// A sender request: a number from a pool as the sender of a message. The pool's name alone, or with details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenSender", rename_all = "kebab-case")]
-pub struct Sender {
+#[serde(from = "SenderEntry", rename_all = "kebab-case")]
+pub struct CaseSender {
     /// The pool.
     pub pool: String,
-    /// What is to become of the message without one: `reject`, `keep-sender` or `hold`.
+    /// The fallback if no number is available: `reject`, `keep-sender` or `hold`.
     #[serde(skip_serializing_if = "is_default")]
-    pub otherwise: WithoutNumber,
-    /// The user that a sticky pool looks at.
+    pub otherwise: CaseSenderFallback,
+    /// The user for a sticky pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Who holds it; nothing: the message's origin.
+    /// The holder of the number; `None`: the message's origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// What for.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// After this long it is taken back.
+    /// The duration of the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
 }
 
-/// What is to become of a message without a number.
+/// The fallback for a message without a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WithoutNumber {
-    /// It is refused.
+pub enum CaseSenderFallback {
+    /// Refuse it.
     #[default]
     Reject,
-    /// It goes out as it came.
+    /// Send it with its original sender.
     KeepSender,
-    /// It waits for one.
+    /// Hold it until a number is available.
     Hold,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a sender: the name of a pool, or an object with pool")]
-enum WrittenSender {
+enum SenderEntry {
     Pool(String),
-    Whole(WholeSender),
+    Whole(SenderTable),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct WholeSender {
+struct SenderTable {
     pool: String,
     #[serde(default)]
-    otherwise: WithoutNumber,
+    otherwise: CaseSenderFallback,
     user: Option<String>,
     holder: Option<String>,
     reason: Option<String>,
     lease_ms: Option<u64>,
 }
 
-impl From<String> for Sender {
+impl From<String> for CaseSender {
     fn from(pool: String) -> Self {
         Self {
             pool,
-            otherwise: WithoutNumber::Reject,
+            otherwise: CaseSenderFallback::Reject,
             user: None,
             holder: None,
             reason: None,
@@ -486,22 +486,22 @@ impl From<String> for Sender {
     }
 }
 
-impl From<WrittenSender> for Sender {
-    fn from(written: WrittenSender) -> Self {
+impl From<SenderEntry> for CaseSender {
+    fn from(written: SenderEntry) -> Self {
         match written {
-            WrittenSender::Pool(pool) => pool.into(),
-            WrittenSender::Whole(whole) => {
-                let WholeSender { pool, otherwise, user, holder, reason, lease_ms } = whole;
+            SenderEntry::Pool(pool) => pool.into(),
+            SenderEntry::Whole(whole) => {
+                let SenderTable { pool, otherwise, user, holder, reason, lease_ms } = whole;
                 Self { pool, otherwise, user, holder, reason, lease_ms }
             }
         }
     }
 }
 
-/// One way to the destination.
+/// A leg to the destination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenLeg", rename_all = "kebab-case")]
-pub struct Leg {
+#[serde(from = "LegEntry", rename_all = "kebab-case")]
+pub struct CaseLeg {
     /// The peer.
     pub peer: String,
     /// Lower ranks first.
@@ -513,37 +513,37 @@ pub struct Leg {
     /// In millionths.
     #[serde(skip_serializing_if = "is_default")]
     pub cost: u32,
-    /// How long it may wait for this leg.
+    /// Maximum time that the message may wait for this leg.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_wait_ms: Option<u64>,
-    /// The source to show.
+    /// The source address to present.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<Address>,
-    /// The destination to use.
+    pub source: Option<CaseAddress>,
+    /// The destination address to use.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination: Option<Address>,
+    pub destination: Option<CaseAddress>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_one(value: &u16) -> bool {
     *value == 1
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a leg: the name of a peer, or an object with peer")]
-enum WrittenLeg {
+enum LegEntry {
     Peer(String),
-    Whole(WholeLeg),
+    Whole(LegTable),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct WholeLeg {
+struct LegTable {
     peer: String,
     #[serde(default)]
     rank: u8,
@@ -552,18 +552,18 @@ struct WholeLeg {
     #[serde(default)]
     cost: u32,
     longest_wait_ms: Option<u64>,
-    source: Option<Address>,
-    destination: Option<Address>,
+    source: Option<CaseAddress>,
+    destination: Option<CaseAddress>,
 }
 
 fn weight() -> u16 {
     1
 }
 
-impl From<WrittenLeg> for Leg {
-    fn from(written: WrittenLeg) -> Self {
+impl From<LegEntry> for CaseLeg {
+    fn from(written: LegEntry) -> Self {
         match written {
-            WrittenLeg::Peer(peer) => Self {
+            LegEntry::Peer(peer) => Self {
                 peer,
                 rank: 0,
                 weight: 1,
@@ -572,7 +572,7 @@ impl From<WrittenLeg> for Leg {
                 source: None,
                 destination: None,
             },
-            WrittenLeg::Whole(whole) => Self {
+            LegEntry::Whole(whole) => Self {
                 peer: whole.peer,
                 rank: whole.rank,
                 weight: whole.weight,
@@ -588,40 +588,40 @@ impl From<WrittenLeg> for Leg {
 /// A resolver's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Resolution {
-    /// It is this subscriber.
-    Found(Subscriber),
-    /// There is none; for so long, where it says so.
+pub enum CaseResolution {
+    /// The subscriber.
+    Found(CaseSubscriber),
+    /// There is none; optionally valid for this time.
     Unknown(Option<u64>),
-    /// Ask again, after so long, where it says so.
+    /// Ask again, optionally after this time.
     TryLater(Option<u64>),
 }
 
-/// What follows a failed attempt.
+/// The step after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Try this leg again after so long.
+pub enum CaseStep {
+    /// Retry this leg after this time.
     RetryAfter(u64),
     /// Try the next leg.
     NextLeg,
-    /// Wait for the subscriber, at most so long.
+    /// Wait for an alert about the subscriber, for this time at most.
     AwaitAlert(u64),
     /// Give up.
     Fail,
 }
 
-/// What a failure says of the peer.
+/// Advice about the peer after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Advice {
-    /// How long it is to be sent nothing.
+pub struct CaseAdvice {
+    /// Send nothing to the peer for this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<u64>,
-    /// Messages a second at most.
+    /// Maximum number of messages per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Unanswered messages at most.
+    /// Maximum number of unanswered messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
 }
@@ -629,27 +629,27 @@ pub struct Advice {
 /// A biller's price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Price {
-    /// Nothing.
+pub enum CasePrice {
+    /// Free of charge.
     Free,
-    /// This.
-    Charge(Charge),
+    /// A charge.
+    Charge(CaseCharge),
     /// The message is refused.
     Refuse,
 }
 
-/// What is to be charged.
+/// A charge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Charge {
+pub struct CaseCharge {
     /// The ledger account.
     pub account: String,
     /// In millionths.
     pub amount: u64,
-    /// It is paid though the message fails.
+    /// Charge even if the delivery fails.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keep_on_failure: bool,
-    /// The biller wants to be told of the end.
+    /// Whether the biller wants the settlement to be reported.
     #[serde(default, skip_serializing_if = "is_default")]
     pub settle: bool,
 }

@@ -1,72 +1,72 @@
-//! What an appliance says of plugins, for people.
+//! Formats the appliance's answers about plugins for people.
 
-use cli::table::{count, list, moment, number, octets, table, word};
+use cli::format::{count, list, number, octets, table, timestamp, value_text};
 use client::terminal;
 use serde_json::Value;
 
-/// An answer for a program, or in these words for a person.
-pub(crate) fn told(value: &Value, json: bool, words: impl FnOnce(&Value) -> String) -> String {
-    if json { terminal::json(value) } else { words(value) }
+/// Formats an answer as JSON for programs, or with `describe` for people.
+pub(crate) fn output(value: &Value, json: bool, describe: impl FnOnce(&Value) -> String) -> String {
+    if json { terminal::json(value) } else { describe(value) }
 }
 
-fn name(plugin: &Value) -> String {
-    format!("{} {}", word(&plugin["plugin"]), word(&plugin["version"]))
+fn plugin_label(plugin: &Value) -> String {
+    format!("{} {}", value_text(&plugin["plugin"]), value_text(&plugin["version"]))
 }
 
-fn names(chain: &Value) -> String {
-    let names: Vec<String> = chain.as_array().into_iter().flatten().map(name).collect();
-    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+fn chain_label(chain: &Value) -> String {
+    let labels: Vec<String> = chain.as_array().into_iter().flatten().map(plugin_label).collect();
+    if labels.is_empty() { "-".to_owned() } else { labels.join(", ") }
 }
 
 fn size(value: &Value) -> String {
-    value.as_u64().map_or_else(|| word(value), octets)
+    value.as_u64().map_or_else(|| value_text(value), octets)
 }
 
-/// A version that is kept.
+/// A stored version.
 pub(crate) fn version(version: &Value) -> String {
     list(&[
-        ("plugin", word(&version["plugin"])),
-        ("version", word(&version["version"])),
-        ("sha-256", word(&version["sha256"])),
+        ("plugin", value_text(&version["plugin"])),
+        ("version", value_text(&version["version"])),
+        ("sha-256", value_text(&version["sha256"])),
         ("size", size(&version["size"])),
-        ("hook", word(&version["hook"])),
-        ("contract", word(&version["wit"])),
-        ("signed by", word(&version["signed_by"])),
+        ("hook", value_text(&version["hook"])),
+        ("contract", value_text(&version["wit"])),
+        ("signed by", value_text(&version["signed_by"])),
     ])
 }
 
-/// All versions that are kept.
+/// All stored versions.
 pub(crate) fn versions(versions: &Value) -> String {
     let row = |version: &Value| {
         vec![
-            word(&version["plugin"]),
-            word(&version["version"]),
-            word(&version["hook"]),
+            value_text(&version["plugin"]),
+            value_text(&version["version"]),
+            value_text(&version["hook"]),
             size(&version["size"]),
-            word(&version["wit"]),
-            word(&version["signed_by"]),
+            value_text(&version["wit"]),
+            value_text(&version["signed_by"]),
         ]
     };
     let rows: Vec<_> = versions.as_array().into_iter().flatten().map(row).collect();
     table(&["PLUGIN", "VERSION", "HOOK", "SIZE", "CONTRACT", "SIGNED BY"], &rows)
 }
 
-/// What is live now, or on trial.
+/// The live chain, or the candidate on trial.
 pub(crate) fn record(record: &Value) -> String {
     let mut rows = Vec::new();
     match record["mode"].as_str() {
         Some(mode) => {
-            rows.push(("candidate", names(&record["chain"])));
+            rows.push(("candidate", chain_label(&record["chain"])));
             rows.push(("mode", mode.to_owned()));
             rows.extend(record["share"].as_f64().map(|share| ("share", percent(share))));
         }
         None => {
-            rows.push(("live", names(&record["chain"])));
-            rows.push(("how", word(&record["how"])));
-            rows.push(("serial", word(&record["serial"])));
+            rows.push(("live", chain_label(&record["chain"])));
+            rows.push(("how", value_text(&record["how"])));
+            rows.push(("serial", value_text(&record["serial"])));
         }
     }
-    rows.push(("since", moment(&record["since"])));
+    rows.push(("since", timestamp(&record["since"])));
     list(&rows)
 }
 
@@ -75,12 +75,12 @@ fn percent(share: f64) -> String {
     format!("{} %", share / 100.0)
 }
 
-/// What serves every hook, what is on trial, and how they do.
+/// The status of all hooks: live plugins, candidates and counts.
 pub(crate) fn hooks(hooks: &Value) -> String {
     let mut rows = Vec::new();
     let mut remarks = String::new();
     for hook in hooks.as_array().into_iter().flatten() {
-        let title = word(&hook["hook"]);
+        let title = value_text(&hook["hook"]);
         let live = &hook["live"];
         if live["chain"].as_array().is_none_or(Vec::is_empty) {
             rows.push(vec![title.clone(), "live".to_owned(), "-".to_owned()]);
@@ -89,7 +89,7 @@ pub(crate) fn hooks(hooks: &Value) -> String {
         let candidate = &hook["candidate"];
         if candidate.is_object() {
             let share = candidate["share"].as_f64().map(|share| format!(" {}", percent(share)));
-            let mode = format!("{}{}", word(&candidate["mode"]), share.unwrap_or_default());
+            let mode = format!("{}{}", value_text(&candidate["mode"]), share.unwrap_or_default());
             rows.extend(plugins(&title, &mode, candidate, &candidate["counts"]));
             let comparison = &candidate["comparison"];
             if comparison.is_object() {
@@ -103,35 +103,34 @@ pub(crate) fn hooks(hooks: &Value) -> String {
         }
         for unknown in hook["unknown"].as_array().into_iter().flatten() {
             remarks.push_str(&format!(
-                "{title}: the policy of {} names {} {:?}, which does not exist\n",
-                word(&unknown["plugin"]),
-                word(&unknown["kind"]),
-                word(&unknown["name"]),
+                "{title}: the policy of {} names {} {:?}, unknown to the appliance\n",
+                value_text(&unknown["plugin"]),
+                value_text(&unknown["kind"]),
+                value_text(&unknown["name"]),
             ));
         }
     }
     let head = ["HOOK", "ROLE", "PLUGIN", "VERSION", "SINCE", "CALLS", "FAULTS", "MEAN"];
-    let shown = table(&head, &rows);
-    if remarks.is_empty() { shown } else { format!("{shown}\n{remarks}") }
+    let format = table(&head, &rows);
+    if remarks.is_empty() { format } else { format!("{format}\n{remarks}") }
 }
 
 fn plugins(hook: &str, role: &str, record: &Value, counts: &Value) -> Vec<Vec<String>> {
     let row = |plugin: &Value| {
-        let counted =
-            counts.as_array().into_iter().flatten().find(|counted| {
-                counted["plugin"] == plugin["plugin"] && counted["version"] == plugin["version"]
-            });
-        let calls = counted.and_then(|counted| counted["calls"].as_u64());
-        let nanoseconds = counted.and_then(|counted| counted["nanoseconds"].as_u64());
+        let counts_entry = counts.as_array().into_iter().flatten().find(|counts_entry| {
+            counts_entry["plugin"] == plugin["plugin"] && counts_entry["version"] == plugin["version"]
+        });
+        let calls = counts_entry.and_then(|counts_entry| counts_entry["calls"].as_u64());
+        let nanoseconds = counts_entry.and_then(|counts_entry| counts_entry["nanoseconds"].as_u64());
         let mean = calls.zip(nanoseconds).and_then(|(calls, all)| all.checked_div(calls));
-        let faults = counted.and_then(|counted| counted["faults"].as_object());
+        let faults = counts_entry.and_then(|counts_entry| counts_entry["faults"].as_object());
         let faults: u64 = faults.into_iter().flatten().filter_map(|(_, faults)| faults.as_u64()).sum();
         vec![
             hook.to_owned(),
             role.to_owned(),
-            word(&plugin["plugin"]),
-            word(&plugin["version"]),
-            moment(&record["since"]),
+            value_text(&plugin["plugin"]),
+            value_text(&plugin["version"]),
+            timestamp(&record["since"]),
             number(calls.unwrap_or(0)),
             number(faults),
             mean.map_or_else(|| "-".to_owned(), |mean| format!("{} us", mean.div_ceil(1_000))),
@@ -142,75 +141,86 @@ fn plugins(hook: &str, role: &str, record: &Value, counts: &Value) -> Vec<Vec<St
 
 /// A durable counter.
 fn counter(grant: &Value) -> String {
-    format!("counter {} by {} in {}", word(&grant["name"]), word(&grant["window"]), word(&grant["zone"]))
+    format!(
+        "counter {} by {} in {}",
+        value_text(&grant["name"]),
+        value_text(&grant["window"]),
+        value_text(&grant["zone"])
+    )
 }
 
-/// One hook: what is live with which settings, and what was live before.
+/// One hook: the live chain with its settings, and the history.
 pub(crate) fn hook(hook: &Value) -> String {
-    let mut shown = String::new();
+    let mut format = String::new();
     for binding in hook["live"]["chain"].as_array().into_iter().flatten() {
         let grants = binding["grants"].as_object().into_iter().flatten();
         let grants: Vec<String> = grants
             .filter(|(_, value)| !matches!(value, Value::Null | Value::Bool(false)) && **value != 0)
-            .filter(|(_, value)| value.as_array().is_none_or(|names| !names.is_empty()))
+            .filter(|(_, value)| value.as_array().is_none_or(|items| !items.is_empty()))
             .map(|(name, value)| match value.as_array() {
                 Some(counters) if name == "counters" => counters.iter().map(counter).collect(),
-                _ => vec![format!("{name} {}", word(value))],
+                _ => vec![format!("{name} {}", value_text(value))],
             })
             .collect::<Vec<Vec<_>>>()
             .concat();
-        shown.push_str(&list(&[
-            ("plugin", name(binding)),
-            ("on fault", word(&binding["on-fault"])),
+        format.push_str(&list(&[
+            ("plugin", plugin_label(binding)),
+            ("on fault", value_text(&binding["on-fault"])),
             ("memory", size(&binding["memory"])),
-            ("deadline", format!("{} ms", word(&binding["deadline-ms"]))),
-            ("instance", word(&binding["instance"])),
+            ("deadline", format!("{} ms", value_text(&binding["deadline-ms"]))),
+            ("instance", value_text(&binding["instance"])),
             ("granted", if grants.is_empty() { "-".to_owned() } else { grants.join(", ") }),
             ("policy", size(&binding["policy"].as_str().map_or(0, str::len).into())),
         ]));
-        shown.push('\n');
+        format.push('\n');
     }
-    shown.push_str(&hooks(&Value::Array(vec![hook.clone()])));
+    format.push_str(&hooks(&Value::Array(vec![hook.clone()])));
     let row = |record: &Value| {
         vec![
-            word(&record["serial"]),
-            moment(&record["since"]),
-            word(&record["how"]),
-            names(&record["chain"]),
-            word(&record["condemned"]),
+            value_text(&record["serial"]),
+            timestamp(&record["since"]),
+            value_text(&record["how"]),
+            chain_label(&record["chain"]),
+            value_text(&record["condemned"]),
         ]
     };
     let rows: Vec<_> = hook["history"].as_array().into_iter().flatten().map(row).collect();
     if !rows.is_empty() {
-        shown.push('\n');
-        shown.push_str(&table(&["SERIAL", "SINCE", "HOW", "WAS LIVE", "TAKEN BACK BECAUSE"], &rows));
+        format.push('\n');
+        format.push_str(&table(&["SERIAL", "SINCE", "HOW", "WAS LIVE", "ROLLBACK REASON"], &rows));
     }
-    shown
+    format
 }
 
-/// What happened to a hook, and the questions at which plugins failed; newest first.
+/// The events of a hook, and the questions at which plugins failed; newest first.
 pub(crate) fn log(hook: &Value) -> String {
     let event = |event: &Value| {
-        (event["at"].as_u64(), vec![moment(&event["at"]), word(&event["kind"]), word(&event["what"])])
+        (
+            event["at"].as_u64(),
+            vec![timestamp(&event["at"]), value_text(&event["kind"]), value_text(&event["what"])],
+        )
     };
     let fault = |by: String, fault: &Value| {
-        let told = format!("{by}: {}; asked: {}", word(&fault["what"]), word(&fault["question"]));
-        (fault["at"].as_u64(), vec![moment(&fault["at"]), format!("fault {}", word(&fault["kind"])), told])
+        let text = format!("{by}: {}; asked: {}", value_text(&fault["what"]), value_text(&fault["question"]));
+        (
+            fault["at"].as_u64(),
+            vec![timestamp(&fault["at"]), format!("fault {}", value_text(&fault["kind"])), text],
+        )
     };
     let mut rows: Vec<_> = hook["events"].as_array().into_iter().flatten().map(event).collect();
     for version in hook["faults"].as_array().into_iter().flatten() {
         let examples = version["examples"].as_array().into_iter().flatten();
-        rows.extend(examples.map(|example| fault(name(version), example)));
+        rows.extend(examples.map(|example| fault(plugin_label(version), example)));
     }
     if rows.is_empty() {
-        return "nothing happened since the start".to_owned();
+        return "no events since the start".to_owned();
     }
     rows.sort_by(|(one, _), (other, _)| other.cmp(one));
     let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
     table(&["AT", "WHAT", "DETAIL"], &rows)
 }
 
-/// What a replay has found.
+/// The report of a replay.
 pub(crate) fn report(report: &Value) -> String {
     let mut rows = vec![
         ("messages", count(&report["messages"])),
@@ -218,8 +228,11 @@ pub(crate) fn report(report: &Value) -> String {
         ("different", count(&report["different"])),
         ("new rejects", count(&report["new_rejects"])),
         ("new faults", count(&report["new_faults"])),
-        ("not judged", number(["unrouted", "damaged"].iter().filter_map(|name| report[name].as_u64()).sum())),
-        ("ended", word(&report["ended"]["how"])),
+        (
+            "not decided",
+            number(["unrouted", "damaged"].iter().filter_map(|name| report[name].as_u64()).sum()),
+        ),
+        ("ended", value_text(&report["ended"]["how"])),
     ];
     let price = &report["price"];
     if price.is_object() {
@@ -227,18 +240,23 @@ pub(crate) fn report(report: &Value) -> String {
             [("dearer", "dearer"), ("cheaper", "cheaper"), ("new refusals of a price", "new_refusals")];
         rows.extend(counts.map(|(title, name)| (title, count(&price[name]))));
     }
-    let mut shown = list(&rows);
+    let mut format = list(&rows);
     let row = |group: &Value| {
         let examples = group["examples"].as_array().into_iter().flatten();
-        let examples: Vec<String> = examples.take(3).map(|example| word(&example["id"])).collect();
-        vec![word(&group["from"]), word(&group["to"]), count(&group["count"]), examples.join(", ")]
+        let examples: Vec<String> = examples.take(3).map(|example| value_text(&example["id"])).collect();
+        vec![
+            value_text(&group["from"]),
+            value_text(&group["to"]),
+            count(&group["count"]),
+            examples.join(", "),
+        ]
     };
     let rows: Vec<_> = report["groups"].as_array().into_iter().flatten().map(row).collect();
     if !rows.is_empty() {
-        shown.push('\n');
-        shown.push_str(&table(&["WAS", "WOULD BE", "MESSAGES", "SUCH AS"], &rows));
+        format.push('\n');
+        format.push_str(&table(&["WAS", "WOULD BE", "MESSAGES", "SUCH AS"], &rows));
     }
-    shown
+    format
 }
 
 #[cfg(test)]
@@ -277,40 +295,43 @@ mod tests {
              router  live          first   96fced7a19c6  2026-11-21 16:03:02Z  1,200  3       10 us\n\
              router  canary 2.5 %  second  58cd962459f1  2026-11-21 16:03:02Z  0      0       -\n\
              biller  live          -\n\
-             \nrouter: the policy of first names peer \"west\", which does not exist\n"
+             \nrouter: the policy of first names peer \"west\", unknown to the appliance\n"
         );
     }
 
     #[test]
     fn one_hook_is_shown_with_its_settings_and_its_history() {
-        let shown = hook(&state());
+        let format = hook(&state());
         for line in [
             "granted   counter daily by day in Europe/Berlin, kv 4096\n",
             "deadline  50 ms\n",
             "3       2026-11-21 16:03:02Z  activated  -",
         ] {
-            assert!(shown.contains(line), "{line}: {shown}");
+            assert!(format.contains(line), "{line}: {format}");
         }
     }
 
     #[test]
     fn the_log_has_events_and_faults_newest_first() {
-        let shown = log(&state());
-        let lines: Vec<&str> = shown.lines().collect();
-        assert!(lines[1].contains("fault trap  first 96fced7a19c6: unreachable; asked: to 8613*"), "{shown}");
-        assert!(lines[2].ends_with("activated   first"), "{shown}");
-        assert_eq!(log(&json!({ "events": [], "faults": [] })), "nothing happened since the start");
+        let format = log(&state());
+        let lines: Vec<&str> = format.lines().collect();
+        assert!(
+            lines[1].contains("fault trap  first 96fced7a19c6: unreachable; asked: to 8613*"),
+            "{format}"
+        );
+        assert!(lines[2].ends_with("activated   first"), "{format}");
+        assert_eq!(log(&json!({ "events": [], "faults": [] })), "no events since the start");
     }
 
     #[test]
-    fn a_report_tells_what_would_be_different() {
-        let shown = report(&json!({
+    fn a_report_is_shown_with_its_differences() {
+        let format = report(&json!({
             "messages": 1_000, "same": 990, "different": 10, "new_rejects": 3, "new_faults": 0, "unrouted": 1, "damaged": 1,
             "ended": { "how": "complete" }, "price": null,
             "groups": [{ "from": "forward north", "to": "reject prohibited", "count": 3, "examples": [{ "id": "7" }] }],
         }));
-        assert!(shown.starts_with("messages     1,000\nthe same     990\ndifferent    10\n"), "{shown}");
-        assert!(shown.ends_with("forward north  reject prohibited  3         7\n"), "{shown}");
-        assert!(shown.contains("not judged   2\n"), "{shown}");
+        assert!(format.starts_with("messages     1,000\nthe same     990\ndifferent    10\n"), "{format}");
+        assert!(format.ends_with("forward north  reject prohibited  3         7\n"), "{format}");
+        assert!(format.contains("not decided  2\n"), "{format}");
     }
 }

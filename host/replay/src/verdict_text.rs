@@ -1,59 +1,59 @@
-//! Verdicts in words, by which differences are grouped.
+//! Text forms of verdicts, by which differences are grouped.
 //!
-//! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares appear where they are not equal:
-//! `forward north*9|south*1`. A sender of a pool follows, and what is done without one: `forward north, sender of texts else
-//! hold`. Rewritten addresses are named, never shown: numbers would make a group of every message.
+//! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares are shown if they differ:
+//! `forward north*9|south*1`. A sender request follows, with its fallback: `forward north, sender of texts else hold`.
+//! Rewritten addresses are mentioned without their values: numbers would put every message into its own group.
 
-use crate::candidate::{Judged, Judgement};
+use crate::candidate::{CandidateDecision, CandidateVerdict};
 use crate::compare::is_home;
-use crate::legs::{Leg, Legs, common_divisor};
+use crate::compared_legs::{ComparedLeg, ComparedLegs, common_divisor};
 use archive::{ArchivedMessage, ArchivedVerdict};
-use model::{RejectReason, SenderWish};
+use model::{RejectReason, SenderRequest};
 use std::fmt::Write;
 
-/// Stands between what was decided and what the candidate decides.
-pub(crate) const BETWEEN: char = '\u{1f}';
+/// Separates the archived verdict from the candidate's.
+pub(crate) const SEPARATOR: char = '\u{1f}';
 
-/// What was decided, [`BETWEEN`], and what the candidate decides. They are never the same: this is for verdicts that
+/// Writes the archived verdict, [`SEPARATOR`], and the candidate's verdict. For verdicts that differ, the two texts
 /// differ.
-pub(crate) fn write(out: &mut String, message: &ArchivedMessage, judged: &Judged) {
+pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &CandidateDecision) {
     out.clear();
     match &message.verdict {
         ArchivedVerdict::Forward(legs) if is_home(legs) => out.push_str("home"),
-        ArchivedVerdict::Forward(legs) => write_legs(out, &Legs::of(legs)),
+        ArchivedVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
         ArchivedVerdict::Hold(_) => out.push_str("hold"),
         ArchivedVerdict::Reject(reason) => write_reject(out, *reason),
     }
     write_sender(out, message.sender.as_deref());
     let middle = out.len();
-    out.push(BETWEEN);
-    match &judged.verdict {
-        Judgement::Forward(legs) => write_legs(out, &Legs::of(legs)),
-        Judgement::Home => out.push_str("home"),
-        Judgement::Hold(_) if matches!(message.verdict, ArchivedVerdict::Hold(_)) => {
-            out.push_str("hold until another time");
+    out.push(SEPARATOR);
+    match &decision.verdict {
+        CandidateVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
+        CandidateVerdict::Home => out.push_str("home"),
+        CandidateVerdict::Hold(_) if matches!(message.verdict, ArchivedVerdict::Hold(_)) => {
+            out.push_str("hold until a different time");
         }
-        Judgement::Hold(_) => out.push_str("hold"),
-        Judgement::Reject(reason) => write_reject(out, *reason),
-        Judgement::Pass => out.push_str("pass"),
-        Judgement::Fault(kind) => {
+        CandidateVerdict::Hold(_) => out.push_str("hold"),
+        CandidateVerdict::Reject(reason) => write_reject(out, *reason),
+        CandidateVerdict::Pass => out.push_str("pass"),
+        CandidateVerdict::Fault(kind) => {
             out.push_str("fault ");
             out.push_str(kind);
         }
     }
-    write_sender(out, judged.sender.as_deref());
-    if out.get(..middle) == out.get(middle + BETWEEN.len_utf8()..) {
+    write_sender(out, decision.sender.as_deref());
+    if out.get(..middle) == out.get(middle + SEPARATOR.len_utf8()..) {
         out.push_str(" otherwise");
     }
 }
 
-fn write_sender(out: &mut String, wish: Option<&SenderWish>) {
-    if let Some(wish) = wish {
-        let _ = write!(out, ", sender of {} else {}", wish.pool, wish.otherwise.name());
+fn write_sender(out: &mut String, request: Option<&SenderRequest>) {
+    if let Some(request) = request {
+        let _ = write!(out, ", sender of {} else {}", request.pool, request.otherwise.name());
     }
 }
 
-fn write_legs(out: &mut String, legs: &Legs<'_>) {
+fn write_legs(out: &mut String, legs: &ComparedLegs<'_>) {
     out.push_str("forward ");
     for (index, rank) in legs.ranks().enumerate() {
         if index > 0 {
@@ -67,14 +67,14 @@ fn write_legs(out: &mut String, legs: &Legs<'_>) {
             }
             write_leg(out, leg);
             if !equal && rank.len() > 1 {
-                // Writing into a string cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "*{}", leg.weight / divisor);
             }
         }
     }
 }
 
-fn write_leg(out: &mut String, leg: &Leg<'_>) {
+fn write_leg(out: &mut String, leg: &ComparedLeg<'_>) {
     out.push_str(leg.peer);
     out.push_str(match (leg.source.is_some(), leg.destination.is_some()) {
         (false, false) => "",
@@ -89,7 +89,7 @@ fn write_reject(out: &mut String, reason: RejectReason) {
     out.push_str(reject_name(reason));
 }
 
-/// The word for a reason, as in policy documents.
+/// The name of a reason, as in policy documents.
 pub(crate) fn reject_name(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::NoRoute => "no-route",

@@ -1,43 +1,43 @@
-//! What messages were to cost, and what they would.
+//! Sums of archived and candidate prices.
 
-use crate::candidate::PriceVerdict;
-use crate::report::{AccountPrice, PriceReport, Sums};
+use crate::candidate::CandidatePrice;
+use crate::replay_report::{AccountPrice, PriceReport, PriceSums};
 use archive::ArchivedMessage;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Accounts that are told apart, at most: those that are met first.
-const ACCOUNTS: usize = 10_000;
+/// Maximum number of accounts with their own sums: the first ones that occur.
+const MAX_ACCOUNTS: usize = 10_000;
 
 /// Prices of a batch, or of all batches so far.
 #[derive(Debug, Default)]
 pub(crate) struct PriceTally {
-    total: Sums,
+    total: PriceSums,
     same: u64,
     dearer: u64,
     cheaper: u64,
     new_refusals: u64,
-    /// In the order in which accounts were met.
-    accounts: Vec<(Arc<str>, Sums)>,
+    /// In the order of first occurrence.
+    accounts: Vec<(Arc<str>, PriceSums)>,
     index: FxHashMap<Arc<str>, usize>,
-    /// Of accounts beyond the most that are told apart.
-    other: Sums,
+    /// Sums of all further accounts.
+    other: PriceSums,
 }
 
 impl PriceTally {
-    pub(crate) fn count(&mut self, message: &ArchivedMessage, judged: &PriceVerdict) {
+    pub(crate) fn count(&mut self, message: &ArchivedMessage, decision: &CandidatePrice) {
         let was = message.price.as_deref();
         let (old, payer) = was.map_or((0, None), |price| (price.amount, price.account.as_ref()));
-        let (new, new_payer) = match judged {
-            PriceVerdict::Charge { account, amount } => (*amount, Some(account)),
-            PriceVerdict::Free => (0, None),
-            PriceVerdict::Refuse => {
+        let (new, new_payer) = match decision {
+            CandidatePrice::Charge { account, amount } => (*amount, Some(account)),
+            CandidatePrice::Free => (0, None),
+            CandidatePrice::Refuse => {
                 self.new_refusals += 1;
                 (0, None)
             }
         };
-        self.total.add(&Sums { messages: 1, old, new });
+        self.total.add(&PriceSums { messages: 1, old, new });
         match new {
             new if new == old => self.same += 1,
             new if new > old => self.dearer += 1,
@@ -45,25 +45,25 @@ impl PriceTally {
         }
         match (payer, new_payer) {
             (Some(payer), Some(new_payer)) if payer == new_payer => {
-                self.account(payer).add(&Sums { messages: 1, old, new });
+                self.account(payer).add(&PriceSums { messages: 1, old, new });
             }
             _ => {
                 if let Some(payer) = payer {
-                    self.account(payer).add(&Sums { messages: 1, old, new: 0 });
+                    self.account(payer).add(&PriceSums { messages: 1, old, new: 0 });
                 }
                 if let Some(payer) = new_payer {
-                    self.account(payer).add(&Sums { messages: 1, old: 0, new });
+                    self.account(payer).add(&PriceSums { messages: 1, old: 0, new });
                 }
             }
         }
     }
 
-    fn account(&mut self, name: &Arc<str>) -> &mut Sums {
+    fn account(&mut self, name: &Arc<str>) -> &mut PriceSums {
         let at = match self.index.get(name) {
             Some(at) => *at,
-            None if self.accounts.len() < ACCOUNTS => {
+            None if self.accounts.len() < MAX_ACCOUNTS => {
                 self.index.insert(name.clone(), self.accounts.len());
-                self.accounts.push((name.clone(), Sums::default()));
+                self.accounts.push((name.clone(), PriceSums::default()));
                 self.accounts.len() - 1
             }
             None => usize::MAX,
@@ -74,7 +74,7 @@ impl PriceTally {
         }
     }
 
-    /// Takes in a batch that comes after all that it has.
+    /// Adds the next batch.
     pub(crate) fn add(&mut self, batch: &Self) {
         self.total.add(&batch.total);
         self.same += batch.same;
@@ -87,7 +87,7 @@ impl PriceTally {
         self.other.add(&batch.other);
     }
 
-    /// With the accounts that differ most, and all others in one.
+    /// The report, with the accounts that differ most; all others are combined.
     pub(crate) fn report(mut self, most: usize) -> PriceReport {
         let mut accounts = std::mem::take(&mut self.accounts);
         accounts.sort_by_cached_key(|(name, sums)| (Reverse(sums.new.abs_diff(sums.old)), name.clone()));
@@ -109,8 +109,8 @@ impl PriceTally {
     }
 }
 
-impl Sums {
-    /// Sums stay where they are rather than turn over.
+impl PriceSums {
+    /// Sums saturate instead of overflowing.
     fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.old = self.old.saturating_add(other.old);
