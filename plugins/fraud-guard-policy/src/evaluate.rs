@@ -1,32 +1,32 @@
-use crate::{Check, Policy, Rule, Then};
-use policy_words::digits_of;
+use crate::{Check, Policy, Rule, RuleAction};
+use policy_values::digits_of;
 use std::time::Duration;
 
 /// The host's counters over sliding windows.
 pub trait Counters {
-    /// Adds one, and says what is in the window then.
+    /// Adds one, and returns the sum of the window.
     fn add(&self, name: &str, key: &str, window: Duration) -> u64;
-    /// What is in the window.
+    /// The sum of the window.
     fn sum(&self, name: &str, key: &str, window: Duration) -> u64;
 }
 
-/// A message that is one too many.
+/// A message that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What becomes of it.
-    pub then: Then,
-    /// Which rule says so, and why; for the trace.
+    /// The action for it.
+    pub then: RuleAction,
+    /// The rule and the reason, for the trace.
     pub note: String,
 }
 
-/// What stands between the parts of a counter's key. An account's name has none of it and a number is digits, so that no two
-/// keys are one, whatever a source has in it.
-const BETWEEN: char = '\u{1f}';
+/// Separates the parts of a counter's key. It does not occur in an account's name, and a number is digits, so keys are
+/// unambiguous whatever the source contains.
+const SEPARATOR: char = '\u{1f}';
 
 impl Policy {
-    /// Counts a message, and says whether it is one too many. All rules count it, whichever of them says so first: else a
-    /// source that one rule stops would be unknown to the others.
-    pub fn judge(
+    /// Counts a message, and reports the first rule that it exceeds. All rules count it, even after one has fired:
+    /// otherwise a source that one rule stops would be unknown to the others.
+    pub fn evaluate(
         &self,
         account: &str,
         source: &str,
@@ -36,15 +36,17 @@ impl Policy {
         if self.allow.iter().any(|allow| allow.covers(account, source)) {
             return None;
         }
-        let sender = format!("{account}{BETWEEN}{source}");
+        let sender = format!("{account}{SEPARATOR}{source}");
         let number = digits_of(destination);
         let mut first = None;
         for rule in &self.rules {
             let found = match (rule.check, number) {
-                (Check::Velocity, _) => rule.velocity_of(&sender, counters),
+                (Check::Velocity, _) => rule.count_velocity(&sender, counters),
                 // An alphanumeric destination has no neighbours.
-                (Check::Neighbours, Some(number)) => rule.neighbours_of(&sender, number, counters),
-                (Check::Block { digits }, Some(number)) => rule.block_of(&sender, number, digits, counters),
+                (Check::Neighbours, Some(number)) => rule.count_neighbours(&sender, number, counters),
+                (Check::Block { digits }, Some(number)) => {
+                    rule.count_block(&sender, number, digits, counters)
+                }
                 (_, None) => 0,
             };
             if found > rule.allowed && first.is_none() {
@@ -63,17 +65,17 @@ impl Policy {
 }
 
 impl Rule {
-    fn velocity_of(&self, sender: &str, counters: &impl Counters) -> u64 {
+    fn count_velocity(&self, sender: &str, counters: &impl Counters) -> u64 {
         counters.add(&format!("velocity {}", self.name), sender, self.window)
     }
 
-    fn neighbours_of(&self, sender: &str, number: &str, counters: &impl Counters) -> u64 {
+    fn count_neighbours(&self, sender: &str, number: &str, counters: &impl Counters) -> u64 {
         let seen = format!("seen {}", self.name);
-        let times = counters.add(&seen, &format!("{sender}{BETWEEN}{number}"), self.window);
-        let near = [before(number), after(number)]
+        let times = counters.add(&seen, &format!("{sender}{SEPARATOR}{number}"), self.window);
+        let near = [predecessor(number), successor(number)]
             .into_iter()
             .flatten()
-            .any(|near| counters.sum(&seen, &format!("{sender}{BETWEEN}{near}"), self.window) > 0);
+            .any(|near| counters.sum(&seen, &format!("{sender}{SEPARATOR}{near}"), self.window) > 0);
         let adjacent = format!("adjacent {}", self.name);
         // Two neighbours may get many messages each: a number counts once.
         match (near, times) {
@@ -83,26 +85,26 @@ impl Rule {
         }
     }
 
-    fn block_of(&self, sender: &str, number: &str, digits: usize, counters: &impl Counters) -> u64 {
+    fn count_block(&self, sender: &str, number: &str, digits: usize, counters: &impl Counters) -> u64 {
         let Some(block) = number.len().checked_sub(digits).and_then(|end| number.get(..end)) else {
             return 0;
         };
-        let of_block = format!("{sender}{BETWEEN}{block}");
+        let block_key = format!("{sender}{SEPARATOR}{block}");
         let times = counters.add(
             &format!("of-block {}", self.name),
-            &format!("{sender}{BETWEEN}{number}"),
+            &format!("{sender}{SEPARATOR}{number}"),
             self.window,
         );
         let block = format!("block {}", self.name);
         match times {
-            1 => counters.add(&block, &of_block, self.window),
-            _ => counters.sum(&block, &of_block, self.window),
+            1 => counters.add(&block, &block_key, self.window),
+            _ => counters.sum(&block, &block_key, self.window),
         }
     }
 }
 
-/// The number one below, in as many digits; none below zeros.
-fn before(number: &str) -> Option<String> {
+/// The number below, with the same number of digits; `None` for zeros only.
+fn predecessor(number: &str) -> Option<String> {
     let mut digits = number.as_bytes().to_vec();
     for digit in digits.iter_mut().rev() {
         match digit {
@@ -116,8 +118,8 @@ fn before(number: &str) -> Option<String> {
     None
 }
 
-/// The number one above, in as many digits; none above nines.
-fn after(number: &str) -> Option<String> {
+/// The number above, with the same number of digits; `None` for nines only.
+fn successor(number: &str) -> Option<String> {
     let mut digits = number.as_bytes().to_vec();
     for digit in digits.iter_mut().rev() {
         match digit {
@@ -138,16 +140,19 @@ mod tests {
 
     #[test]
     fn neighbours_have_as_many_digits() {
-        assert_eq!((before("4900"), after("4899")), (Some("4899".to_owned()), Some("4900".to_owned())));
-        assert_eq!((before("10"), after("99")), (Some("09".to_owned()), None));
-        assert_eq!((before("00"), after("")), (None, None));
+        assert_eq!(
+            (predecessor("4900"), successor("4899")),
+            (Some("4899".to_owned()), Some("4900".to_owned()))
+        );
+        assert_eq!((predecessor("10"), successor("99")), (Some("09".to_owned()), None));
+        assert_eq!((predecessor("00"), successor("")), (None, None));
     }
 
     proptest! {
         #[test]
-        fn there_and_back(number in "[0-9]{1,20}") {
-            if let Some(next) = after(&number) {
-                prop_assert_eq!(before(&next), Some(number));
+        fn successor_then_predecessor(number in "[0-9]{1,20}") {
+            if let Some(next) = successor(&number) {
+                prop_assert_eq!(predecessor(&next), Some(number));
             }
         }
     }

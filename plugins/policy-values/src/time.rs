@@ -3,17 +3,17 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 use std::time::Duration;
 
-/// The longest time that a document may name: a year.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// The longest time in a document: a year.
+const MAX_TIME: Duration = Duration::from_secs(366 * 86_400);
 
 /// A time as in the appliance's configuration: `"500ms"`, `"30s"`, `"5m"`, `"1h"`, `"2d"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-/// Reads a time.
+/// Parses a time.
 ///
 /// # Errors
-/// What would be right.
+/// The correction.
 pub fn time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: write a number and ms, s, m, h or d, such as \"30s\"");
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -30,14 +30,14 @@ pub fn time(text: &str) -> Result<Duration, String> {
     number
         .checked_mul(factor)
         .map(Duration::from_millis)
-        .filter(|time| *time <= LONGEST)
+        .filter(|time| *time <= MAX_TIME)
         .ok_or_else(|| format!("{text:?} is longer than 366d"))
 }
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl Visitor<'_> for Written {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = Time;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Time {
                 time(text).map(Time).map_err(E::custom)
             }
         }
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
         #[test]
         fn any_text_is_a_time_or_refused(text in "[0-9]{0,24}[a-z ]{0,3}") {
             if let Ok(time) = time(&text) {
-                prop_assert!(time <= LONGEST);
+                prop_assert!(time <= MAX_TIME);
             }
         }
     }

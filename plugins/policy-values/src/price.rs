@@ -2,18 +2,18 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 
-/// The highest price that a document may name, in millionths: a million of the currency.
-const HIGHEST: u64 = 1_000_000_000_000;
+/// The highest price in a document, in millionths: a million of the currency.
+const MAX_PRICE: u64 = 1_000_000_000_000;
 
-/// A price in currency units, as people write it: `"0.035"` is 35,000 millionths. In quotes, since a binary fraction would
-/// round it.
+/// A price in currency units as people write it: `"0.035"` is 35,000 millionths. It is a string, because a binary
+/// fraction would round it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millionths(pub u64);
 
-/// Reads a price.
+/// Parses a price.
 ///
 /// # Errors
-/// What would be right.
+/// The correction.
 pub fn price(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
@@ -30,14 +30,14 @@ pub fn price(text: &str) -> Result<u64, String> {
     whole
         .checked_mul(1_000_000)
         .and_then(|price| price.checked_add(millionths))
-        .filter(|price| *price <= HIGHEST)
+        .filter(|price| *price <= MAX_PRICE)
         .ok_or_else(|| format!("{text:?} is above the highest price, 1000000"))
 }
 
 impl<'de> Deserialize<'de> for Millionths {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl Visitor<'_> for Written {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = Millionths;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Millionths {
                 price(text).map(Millionths).map_err(E::custom)
             }
         }
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
             ("12", 12_000_000),
             ("0.000001", 1),
             ("1.5", 1_500_000),
-            ("1000000", HIGHEST),
+            ("1000000", MAX_PRICE),
         ] {
             assert_eq!(price(text), Ok(millionths), "{text}");
         }
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(millionths in 0..=HIGHEST) {
+        fn a_written_price_is_read(millionths in 0..=MAX_PRICE) {
             let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
             prop_assert_eq!(price(&text), Ok(millionths));
         }
@@ -96,7 +96,7 @@ mod tests {
         #[test]
         fn any_text_is_a_price_or_refused(text in ".{0,40}") {
             if let Ok(millionths) = price(&text) {
-                prop_assert!(millionths <= HIGHEST);
+                prop_assert!(millionths <= MAX_PRICE);
             }
         }
     }

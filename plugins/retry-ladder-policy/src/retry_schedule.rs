@@ -1,97 +1,97 @@
-use crate::Class;
-use policy_words::Time;
+use crate::FailureClass;
+use policy_values::Time;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The longest pause that one failure may bring upon a peer.
-const PAUSE: Duration = Duration::from_secs(3_600);
+/// The longest pause of a peer after one failure.
+const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// What comes after the last step.
+/// The action after the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Then {
-    /// The next leg; where there is none, the message fails.
+pub enum FinalAction {
+    /// Try the next leg; if there is none, the message fails.
     #[default]
     NextLeg,
-    /// The message fails, though there may be more legs.
+    /// Fail the message, even if there are more legs.
     Fail,
 }
 
-/// What a failure says about the peer as a whole.
+/// Advice about the peer after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Advice {
-    /// It is sent nothing for so long.
+    /// Send nothing to the peer for this time.
     pub pause: Option<Duration>,
-    /// Messages a second that it is sent at most.
+    /// Maximum number of messages per second to the peer.
     pub rate: Option<f64>,
-    /// Unanswered messages that it has at most.
+    /// Maximum number of unanswered messages of the peer.
     pub window: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Written {
+pub(crate) struct ScheduleEntry {
     #[serde(default)]
     waits: Vec<Time>,
     #[serde(default)]
     await_alert: bool,
     attempts_per_leg: Option<u16>,
     #[serde(default)]
-    then: Then,
-    advice: Option<WrittenAdvice>,
+    then: FinalAction,
+    advice: Option<AdviceEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct WrittenAdvice {
+struct AdviceEntry {
     pause: Option<Time>,
     rate: Option<f64>,
     window: Option<u32>,
 }
 
-/// The steps of one class of failure.
+/// The retry schedule of one class of failure.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Ladder {
-    /// The wait after the first failed attempt, the second and so on; the last one repeats. Empty: `then` at once.
+pub struct RetrySchedule {
+    /// The waits after the first failed attempt, the second and so on; the last one repeats. Empty: `then` at once.
     pub waits: Vec<Duration>,
-    /// The waits are the longest ones: the message goes as soon as the subscriber is heard of.
+    /// The waits are maxima: the message is retried at an alert about the subscriber.
     pub await_alert: bool,
-    /// Attempts that each leg gets; what an earlier leg did not use, a later one may.
+    /// Attempts per leg; a later leg may use those that an earlier one did not.
     pub attempts_per_leg: Option<u16>,
-    /// What comes after them.
-    pub then: Then,
-    /// What the failure says about the peer.
+    /// The action after them.
+    pub then: FinalAction,
+    /// Advice about the peer.
     pub advice: Advice,
 }
 
-impl Ladder {
-    pub(crate) fn check(written: &Written, class: Class) -> Result<Self, String> {
-        if written.await_alert && !matches!(class, Class::Absent | Class::MemoryFull) {
+impl RetrySchedule {
+    pub(crate) fn check(entry: &ScheduleEntry, class: FailureClass) -> Result<Self, String> {
+        if entry.await_alert && !matches!(class, FailureClass::Absent | FailureClass::MemoryFull) {
             return Err("has `await-alert`: only [absent] and [memory-full] know of an alert; leave it out"
                 .to_owned());
         }
-        if written.waits.is_empty() && written.await_alert {
+        if entry.waits.is_empty() && entry.await_alert {
             return Err("has `await-alert` and no `waits`: they say how long an alert is awaited, such as \
                         `waits = [\"6h\"]`"
                 .to_owned());
         }
-        if written.waits.is_empty() && written.attempts_per_leg.is_some() {
+        if entry.waits.is_empty() && entry.attempts_per_leg.is_some() {
             return Err("has `attempts-per-leg` and no `waits`: without them there is one attempt".to_owned());
         }
-        if written.attempts_per_leg == Some(0) {
+        if entry.attempts_per_leg == Some(0) {
             return Err("has `attempts-per-leg = 0`; leave it out for no limit".to_owned());
         }
-        if written.waits.len() > 1_000 {
+        if entry.waits.len() > 1_000 {
             return Err("has more than 1000 waits; the last one repeats by itself".to_owned());
         }
-        // A retry at once, for ever, is a loop through the peer; throttling is different, since the peer is paused.
-        let at_once = written.waits.last().is_some_and(|wait| wait.0.is_zero());
-        if at_once && written.attempts_per_leg.is_none() && class != Class::Throttled {
+        // Immediate retries forever would loop through the peer. Throttling is different, because the peer is paused.
+        let at_once = entry.waits.last().is_some_and(|wait| wait.0.is_zero());
+        if at_once && entry.attempts_per_leg.is_none() && class != FailureClass::Throttled {
             return Err("ends its `waits` with \"0s\" and has no `attempts-per-leg`: it would be tried without rest; \
                         let the last wait be longer, or set a limit"
                 .to_owned());
         }
-        let advice = match &written.advice {
+        let advice = match &entry.advice {
             None => Advice::default(),
             Some(advice) => {
                 if advice.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
@@ -102,7 +102,7 @@ impl Ladder {
                 if advice.window == Some(0) {
                     return Err("advises `window = 0`; to send nothing, use `pause`".to_owned());
                 }
-                if advice.pause.is_some_and(|pause| pause.0 > PAUSE) {
+                if advice.pause.is_some_and(|pause| pause.0 > MAX_PAUSE) {
                     return Err(
                         "advises a `pause` above 1h: one failure would silence the peer for too long"
                             .to_owned(),
@@ -112,15 +112,15 @@ impl Ladder {
             }
         };
         Ok(Self {
-            waits: written.waits.iter().map(|wait| wait.0).collect(),
-            await_alert: written.await_alert,
-            attempts_per_leg: written.attempts_per_leg,
-            then: written.then,
+            waits: entry.waits.iter().map(|wait| wait.0).collect(),
+            await_alert: entry.await_alert,
+            attempts_per_leg: entry.attempts_per_leg,
+            then: entry.then,
             advice,
         })
     }
 
-    /// The wait after so many failed attempts, from 1.
+    /// The wait after this number of failed attempts, from 1.
     pub(crate) fn wait(&self, attempts: u16) -> Option<Duration> {
         let step = usize::from(attempts.saturating_sub(1)).min(self.waits.len().checked_sub(1)?);
         self.waits.get(step).copied()

@@ -1,6 +1,6 @@
-//! The words that policy documents share: times, prices, prefixes, lists of names, and what a refusal says.
+//! Values that policy documents share: times, prices, prefixes, lists of names, and error messages.
 //!
-//! All documents are TOML. What is refused is refused with the line, what is wrong with it, and what would be right.
+//! All documents are TOML. Errors name the line, the mistake, and the correction.
 
 mod names;
 mod number;
@@ -15,31 +15,31 @@ pub use time::{Time, time};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 
-/// The longest prefix that a table of the host's takes.
-pub const PREFIX: usize = 30;
+/// The longest prefix that the host's tables accept.
+pub const MAX_PREFIX_DIGITS: usize = 30;
 
-/// Reads a document into its form.
+/// Parses a document.
 ///
 /// # Errors
-/// Line, column, what is wrong there and what was expected, as TOML's reader says it.
+/// Line, column, the mistake and the expected input, as reported by the TOML parser.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
 }
 
-/// The line, from 1, on which a part of the document begins.
+/// The line, from 1, on which a part of the document starts.
 #[must_use]
 pub fn line(text: &str, span: Range<usize>) -> usize {
     text.bytes().take(span.start).filter(|octet| *octet == b'\n').count() + 1
 }
 
-/// Whether the host takes this as a prefix.
+/// Checks a prefix against the rules of the host's tables.
 ///
 /// # Errors
-/// What would be right.
+/// The correction.
 pub fn check_prefix(prefix: &str) -> Result<(), String> {
-    if prefix.len() > PREFIX || !prefix.bytes().all(|digit| digit.is_ascii_digit()) {
+    if prefix.len() > MAX_PREFIX_DIGITS || !prefix.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(format!(
-            "prefix {prefix:?} is not at most {PREFIX} decimal digits; leave out the plus sign, and write \"\" for \
+            "prefix {prefix:?} is not at most {MAX_PREFIX_DIGITS} decimal digits; leave out the plus sign, and write \"\" for \
              every destination"
         ));
     }

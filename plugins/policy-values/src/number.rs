@@ -1,4 +1,4 @@
-/// The digits of an address: a leading plus sign is not one of them. `None` when anything else is in it, or nothing.
+/// The digits of an address without a leading plus sign. `None` if it has other characters, or no digits.
 #[must_use]
 pub fn digits_of(address: &str) -> Option<&str> {
     let digits = address.strip_prefix('+').unwrap_or(address);

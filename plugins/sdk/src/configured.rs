@@ -1,30 +1,30 @@
-//! Where an instance keeps what `configure` made.
+//! The configured plugin of an instance.
 
 use std::cell::OnceCell;
 
-/// The plugin of this instance. The host configures an instance once, before its first call; it makes a new instance for
-/// a new document.
+/// The configured plugin of this instance. The host configures an instance once, before its first call; it creates a
+/// new instance for a new document.
 pub struct Configured<T>(OnceCell<T>);
 
 impl<T> Configured<T> {
-    /// Not configured yet.
+    /// Creates an unconfigured cell.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceCell::new())
     }
 
-    /// Keeps what `configure` made.
+    /// Stores the result of `configure`.
     ///
     /// # Errors
-    /// The instance was configured before.
+    /// The instance is configured already.
     pub fn set(&self, plugin: T) -> Result<(), String> {
         self.0.set(plugin).map_err(|_| "this instance is configured already".to_owned())
     }
 
-    /// What `configure` made.
+    /// The result of `configure`.
     ///
     /// # Panics
-    /// When it was not called, or refused: the host does not ask such an instance.
+    /// The instance is not configured, or `configure` failed: the host does not call such an instance.
     pub fn get(&self) -> &T {
         self.0.get().expect("asked before it was configured")
     }
@@ -36,19 +36,19 @@ impl<T> Default for Configured<T> {
     }
 }
 
-/// Keeps a plugin in its instance, and makes of it what the host calls.
+/// Stores a plugin in its instance, and implements the exported functions for it.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __kept {
-    ($plugin:ty, $trait:ident, $guest:ident, |$kept:ident| { $($calls:tt)* }) => {
+macro_rules! __configured_guest {
+    ($plugin:ty, $trait:ident, $guest:ident, |$cell:ident| { $($calls:tt)* }) => {
         std::thread_local! {
-            static PLUGIN: $crate::once::Configured<$plugin> = const { $crate::once::Configured::new() };
+            static PLUGIN: $crate::configured::Configured<$plugin> = const { $crate::configured::Configured::new() };
         }
         struct Exported;
         impl $crate::$guest for Exported {
             fn configure(document: String) -> Result<(), String> {
                 let plugin = <$plugin as $crate::$trait>::configure(&document)?;
-                PLUGIN.with(|kept| kept.set(plugin))
+                PLUGIN.with(|cell| cell.set(plugin))
             }
             $($calls)*
         }
