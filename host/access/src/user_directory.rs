@@ -1,6 +1,6 @@
-//! Users and tokens: what is kept of them, and the rules that they obey. Pure; [`crate::Access`] writes them down.
+//! The user directory: users and tokens, and the rules for changing them. Pure; [`crate::Access`] persists it.
 
-use crate::secret::Mark;
+use crate::secret::SecretHash;
 use crate::{AccessError, Caller, Role};
 use model::Timestamp;
 use rustc_hash::FxHashMap;
@@ -9,114 +9,114 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Names that stand for no user in the audit log and in "who changed this".
+/// Names reserved for the `by` fields of the audit log and of versions.
 const RESERVED: [&str; 5] = ["token", "file", "system", "switchyard", "unknown"];
-/// Characters of the longest name.
-const LONGEST_NAME: usize = 64;
-/// Users and tokens, each.
-const MOST: usize = 10_000;
-/// Days of the longest life of a token that has an end.
-const LONGEST_LIFE: u64 = 3650;
+/// Maximum characters of a name.
+const MAX_NAME_CHARS: usize = 64;
+/// Maximum number of users, and of tokens.
+const MAX_ENTRIES: usize = 10_000;
+/// Maximum lifetime of an expiring token, in days.
+const MAX_TOKEN_DAYS: u64 = 3650;
 
-/// A user, as others see him.
+/// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct User {
-    /// The name that he logs in with.
+    /// The login name.
     pub name: String,
-    /// What he may do.
+    /// The role.
     pub role: Role,
-    /// The account that a [`Role::Account`] belongs to.
+    /// The account of a user with [`Role::Account`]; null for all other roles.
     #[schema(required)]
     pub account: Option<String>,
-    /// Whether texts of messages may be read.
+    /// Whether the user may read message texts.
     pub bodies: bool,
-    /// Whether he has a password; without one he cannot log in.
+    /// Whether the user has a password. A user without a password cannot log in.
     pub password: bool,
-    /// Grows with each change.
+    /// Version; each change increments it.
     pub version: u64,
-    /// When he was made, milliseconds since the epoch.
+    /// Time of creation, milliseconds since the epoch.
     #[schema(value_type = u64)]
     pub made: Timestamp,
-    /// When he was changed last.
+    /// Time of the last change, milliseconds since the epoch.
     #[schema(value_type = u64)]
     pub changed: Timestamp,
-    /// Who did that.
+    /// The author of the last change.
     pub by: String,
 }
 
-/// A user to be made.
+/// A user to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewUser {
     /// 1 to 64 of the characters a-z, A-Z, 0-9, `.`, `_`, `-` and `@`.
     pub name: String,
-    /// What he may do.
+    /// The role.
     pub role: Role,
-    /// The account; for [`Role::Account`], and for no other role.
+    /// The account; required for [`Role::Account`], not allowed for other roles.
     pub account: Option<String>,
-    /// Whether texts of messages may be read.
+    /// Whether the user may read message texts.
     pub bodies: bool,
-    /// The hash of his password, in PHC form.
+    /// The password hash in PHC format.
     pub password_hash: Option<String>,
 }
 
-/// What is to be other with a user; what is `None` stays as it is.
+/// A change of a user. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserChange {
-    /// What he may do.
+    /// The role.
     pub role: Option<Role>,
-    /// The account, or none.
+    /// The account; `Some(None)` removes it.
     pub account: Option<Option<String>>,
-    /// Whether texts of messages may be read.
+    /// Whether the user may read message texts.
     pub bodies: Option<bool>,
-    /// The hash of a new password. Ends his sessions.
+    /// The hash of a new password. It ends the user's sessions.
     pub password_hash: Option<String>,
 }
 
-/// A token, as others see it: the word itself is told once, when it is made.
+/// A token without its secret. The secret is returned only when the token is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MadeToken {
-    /// Its name. Whoever uses it is called `token:` and this name.
+pub struct TokenInfo {
+    /// The name. Callers with this token appear as `token:NAME`.
     pub name: String,
-    /// What it may be used for.
+    /// The role.
     pub role: Role,
-    /// The account that a [`Role::Account`] belongs to.
+    /// The account of a token with [`Role::Account`]; null for all other roles.
     #[schema(required)]
     pub account: Option<String>,
-    /// Whether texts of messages may be read.
+    /// Whether the token may read message texts.
     pub bodies: bool,
-    /// When it was made, milliseconds since the epoch.
+    /// Time of creation, milliseconds since the epoch.
     #[schema(value_type = u64)]
     pub made: Timestamp,
-    /// Who made it.
+    /// The creator.
     pub by: String,
-    /// When it ends by itself; never, where there is none.
+    /// Time of expiry, milliseconds since the epoch; null if the token does not expire.
     #[schema(value_type = Option<u64>, required)]
     pub until: Option<Timestamp>,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// As a user's.
+    /// The name; same rules as for users.
     pub name: String,
-    /// What it may be used for.
+    /// The role.
     pub role: Role,
-    /// The account; for [`Role::Account`], and for no other role.
+    /// The account; required for [`Role::Account`], not allowed for other roles.
     pub account: Option<String>,
-    /// Whether texts of messages may be read.
+    /// Whether the token may read message texts.
     pub bodies: bool,
-    /// After how many days it ends by itself: 1 to 3650.
+    /// Lifetime in days, 1 to 3650. `None`: the token does not expire.
     pub days: Option<u64>,
 }
 
-/// On disk, table `users`, key: the name; value: JSON in UTF-8 of exactly these fields. Fields that are added later have a
-/// default, so that an older file is read.
+/// On disk, table `users`, key: the name; value: JSON in UTF-8 of exactly these fields. Fields added later need a default, so
+/// that older files can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UserRecord {
     pub(crate) role: Role,
     pub(crate) account: Option<Arc<str>>,
     pub(crate) bodies: bool,
-    /// argon2id, in PHC form.
+    /// argon2id hash in PHC format.
     pub(crate) password_hash: Option<String>,
     pub(crate) version: u64,
     pub(crate) made: Timestamp,
@@ -130,8 +130,9 @@ pub(crate) struct TokenRecord {
     pub(crate) role: Role,
     pub(crate) account: Option<Arc<str>>,
     pub(crate) bodies: bool,
-    /// SHA-256 of the word, as 64 hexadecimal digits.
-    pub(crate) mark: String,
+    /// SHA-256 of the secret, as 64 hexadecimal digits.
+    #[serde(rename = "mark")]
+    pub(crate) secret_hash: String,
     pub(crate) made: Timestamp,
     pub(crate) by: String,
     pub(crate) until: Option<Timestamp>,
@@ -139,11 +140,11 @@ pub(crate) struct TokenRecord {
 
 /// All users and tokens at one moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct People {
+pub(crate) struct UserDirectory {
     pub(crate) users: BTreeMap<Arc<str>, UserRecord>,
     pub(crate) tokens: BTreeMap<Arc<str>, TokenRecord>,
-    /// By the marks of their words.
-    pub(crate) marks: FxHashMap<Mark, Arc<str>>,
+    /// Token names by the hashes of their secrets.
+    pub(crate) token_hashes: FxHashMap<SecretHash, Arc<str>>,
 }
 
 fn invalid(field: &'static str, what: impl Into<String>) -> AccessError {
@@ -152,18 +153,18 @@ fn invalid(field: &'static str, what: impl Into<String>) -> AccessError {
 
 fn check_name(name: &str) -> Result<(), AccessError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fits) {
+    if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(fits) {
         return Err(invalid(
             "name",
             "must be 1 to 64 of the characters a-z, A-Z, 0-9, \".\", \"_\", \"-\" and \"@\"",
         ));
     }
-    // A part of a path that clients take for "here" and "one up".
+    // Clients treat path segments of dots as relative.
     if name.chars().all(|c| c == '.') {
-        return Err(invalid("name", "must not be dots alone"));
+        return Err(invalid("name", "must not consist of dots only"));
     }
     if RESERVED.contains(&name) {
-        return Err(invalid("name", format!("{name:?} is what the appliance itself uses; take another")));
+        return Err(invalid("name", format!("{name:?} is reserved; choose another name")));
     }
     Ok(())
 }
@@ -171,13 +172,13 @@ fn check_name(name: &str) -> Result<(), AccessError> {
 fn check_account(role: Role, account: Option<&str>) -> Result<(), AccessError> {
     match (role, account) {
         (Role::Account, None) => {
-            Err(invalid("account", "is missing: the role account belongs to one account, by its name"))
+            Err(invalid("account", "is missing: the role account requires the name of an account"))
         }
         (Role::Account, Some(account)) if account.is_empty() || account.len() > 256 => {
             Err(invalid("account", "must be the name of an account"))
         }
         (Role::Account, Some(_)) | (_, None) => Ok(()),
-        (_, Some(_)) => Err(invalid("account", "is for the role account only; leave it out")),
+        (_, Some(_)) => Err(invalid("account", "is allowed for the role account only")),
     }
 }
 
@@ -185,20 +186,20 @@ fn missing(what: &'static str, name: &str) -> AccessError {
     AccessError::Missing { what, name: name.to_owned() }
 }
 
-impl People {
+impl UserDirectory {
     pub(crate) fn user(&self, name: &str) -> Option<User> {
-        self.users.get(name).map(|record| shown(name, record))
+        self.users.get(name).map(|record| user_info(name, record))
     }
 
     pub(crate) fn all_users(&self) -> Vec<User> {
-        self.users.iter().map(|(name, record)| shown(name, record)).collect()
+        self.users.iter().map(|(name, record)| user_info(name, record)).collect()
     }
 
-    pub(crate) fn all_tokens(&self) -> Vec<MadeToken> {
-        self.tokens.iter().map(|(name, record)| token_shown(name, record)).collect()
+    pub(crate) fn all_tokens(&self) -> Vec<TokenInfo> {
+        self.tokens.iter().map(|(name, record)| token_info(name, record)).collect()
     }
 
-    /// Who a user is as a caller.
+    /// The caller that a user is.
     pub(crate) fn caller(&self, user: &str) -> Option<Caller> {
         let (name, record) = self.users.get_key_value(user)?;
         Some(Caller {
@@ -209,7 +210,7 @@ impl People {
         })
     }
 
-    /// Who has a token of this name as a caller; nobody once it has ended.
+    /// The caller that a token is. `None` if the token has expired.
     pub(crate) fn bearer(&self, token: &str, wall: Timestamp) -> Option<Caller> {
         let record = self.tokens.get(token)?;
         if record.until.is_some_and(|until| until <= wall) {
@@ -234,8 +235,8 @@ impl People {
         if self.users.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "user", name: new.name });
         }
-        if self.users.len() >= MOST {
-            return Err(invalid("name", format!("there are {MOST} users already, and no room for more")));
+        if self.users.len() >= MAX_ENTRIES {
+            return Err(invalid("name", format!("the maximum of {MAX_ENTRIES} users is reached")));
         }
         let record = UserRecord {
             role: new.role,
@@ -252,7 +253,7 @@ impl People {
         Ok(name)
     }
 
-    /// `expected`: the version that the change was made for.
+    /// Changes a user. `expected`: the version that the caller has read.
     pub(crate) fn change_user(
         &mut self,
         name: &str,
@@ -261,11 +262,11 @@ impl People {
         by: &str,
         wall: Timestamp,
     ) -> Result<(), AccessError> {
-        let known = self.expect(name, expected)?;
+        let known = self.user_at_version(name, expected)?;
         let mut record = known.clone();
         if let Some(role) = change.role {
             record.role = role;
-            // Who leaves the role account leaves the account, unless told otherwise.
+            // A user who leaves the role account leaves the account too, unless the change sets one.
             if role != Role::Account && change.account.is_none() {
                 record.account = None;
             }
@@ -275,7 +276,7 @@ impl People {
         }
         check_account(record.role, record.account.as_deref())?;
         if record.role != Role::Admin {
-            self.spare(name)?;
+            self.ensure_other_admin(name)?;
         }
         record.bodies = change.bodies.unwrap_or(record.bodies);
         record.password_hash = change.password_hash.or(record.password_hash);
@@ -285,13 +286,13 @@ impl People {
     }
 
     pub(crate) fn remove_user(&mut self, name: &str, expected: Option<u64>) -> Result<(), AccessError> {
-        self.expect(name, expected)?;
-        self.spare(name)?;
+        self.user_at_version(name, expected)?;
+        self.ensure_other_admin(name)?;
         self.users.remove(name);
         Ok(())
     }
 
-    fn expect(&self, name: &str, expected: Option<u64>) -> Result<&UserRecord, AccessError> {
+    fn user_at_version(&self, name: &str, expected: Option<u64>) -> Result<&UserRecord, AccessError> {
         let known = self.users.get(name).ok_or_else(|| missing("user", name))?;
         match expected {
             Some(version) if version != known.version => {
@@ -302,8 +303,8 @@ impl People {
     }
 
     /// # Errors
-    /// When nobody else is admin.
-    fn spare(&self, name: &str) -> Result<(), AccessError> {
+    /// If no other user has the role admin.
+    fn ensure_other_admin(&self, name: &str) -> Result<(), AccessError> {
         let is_admin = |record: &UserRecord| record.role == Role::Admin;
         let others = self.users.iter().any(|(other, record)| &**other != name && is_admin(record));
         match self.users.get(name) {
@@ -315,7 +316,7 @@ impl People {
     pub(crate) fn add_token(
         &mut self,
         new: NewToken,
-        mark: Mark,
+        hash: SecretHash,
         by: &str,
         wall: Timestamp,
     ) -> Result<Arc<str>, AccessError> {
@@ -324,40 +325,42 @@ impl People {
         if self.tokens.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "token", name: new.name });
         }
-        if self.tokens.len() >= MOST {
+        if self.tokens.len() >= MAX_ENTRIES {
             return Err(invalid(
                 "name",
-                format!("there are {MOST} tokens already; remove those that have ended"),
+                format!("the maximum of {MAX_ENTRIES} tokens is reached; delete expired tokens"),
             ));
         }
         let until = match new.days {
             None => None,
-            Some(days) if (1..=LONGEST_LIFE).contains(&days) => Some(Timestamp(wall.0 + days * 86_400_000)),
-            Some(days) => return Err(invalid("days", format!("is {days}, and must be 1 to {LONGEST_LIFE}"))),
+            Some(days) if (1..=MAX_TOKEN_DAYS).contains(&days) => Some(Timestamp(wall.0 + days * 86_400_000)),
+            Some(days) => {
+                return Err(invalid("days", format!("is {days}, and must be 1 to {MAX_TOKEN_DAYS}")));
+            }
         };
         let record = TokenRecord {
             role: new.role,
             account: new.account.map(Into::into),
             bodies: new.bodies,
-            mark: crate::secret::hex(&mark),
+            secret_hash: crate::secret::hex(&hash),
             made: wall,
             by: by.to_owned(),
             until,
         };
         let name: Arc<str> = new.name.into();
-        self.marks.insert(mark, name.clone());
+        self.token_hashes.insert(hash, name.clone());
         self.tokens.insert(name.clone(), record);
         Ok(name)
     }
 
     pub(crate) fn remove_token(&mut self, name: &str) -> Result<(), AccessError> {
         self.tokens.remove(name).ok_or_else(|| missing("token", name))?;
-        self.marks.retain(|_, other| &**other != name);
+        self.token_hashes.retain(|_, other| &**other != name);
         Ok(())
     }
 }
 
-fn shown(name: &str, record: &UserRecord) -> User {
+fn user_info(name: &str, record: &UserRecord) -> User {
     User {
         name: name.to_owned(),
         role: record.role,
@@ -371,8 +374,8 @@ fn shown(name: &str, record: &UserRecord) -> User {
     }
 }
 
-pub(crate) fn token_shown(name: &str, record: &TokenRecord) -> MadeToken {
-    MadeToken {
+pub(crate) fn token_info(name: &str, record: &TokenRecord) -> TokenInfo {
+    TokenInfo {
         name: name.to_owned(),
         role: record.role,
         account: record.account.as_deref().map(str::to_owned),
@@ -394,24 +397,24 @@ mod tests {
     const WALL: Timestamp = Timestamp(1_000);
 
     #[test]
-    fn names_are_plain_and_none_of_the_house() {
-        let mut people = People::default();
+    fn user_names_are_plain_and_not_reserved() {
+        let mut directory = UserDirectory::default();
         for good in ["a", "Ann.Lee-2", "ops@example.com", &"x".repeat(64)] {
-            people.add_user(new(good, Role::Viewer), "token", WALL).unwrap();
+            directory.add_user(new(good, Role::Viewer), "token", WALL).unwrap();
         }
         for bad in ["", "..", "a b", "a/b", "token:x", "é", "token", "file", &"x".repeat(65), "a\n"] {
-            let error = people.add_user(new(bad, Role::Viewer), "token", WALL).unwrap_err();
+            let error = directory.add_user(new(bad, Role::Viewer), "token", WALL).unwrap_err();
             assert!(matches!(error, AccessError::Invalid { field: "name", .. }), "{bad:?}: {error}");
         }
         assert!(matches!(
-            people.add_user(new("a", Role::Admin), "token", WALL),
+            directory.add_user(new("a", Role::Admin), "token", WALL),
             Err(AccessError::Taken { what: "user", .. })
         ));
     }
 
     #[test]
-    fn an_account_is_for_its_role_and_leaves_with_it() {
-        let mut people = People::default();
+    fn account_belongs_to_role_account_only() {
+        let mut directory = UserDirectory::default();
         let with = |account: Option<&str>, role| NewUser {
             account: account.map(str::to_owned),
             ..new("shop", role)
@@ -419,31 +422,31 @@ mod tests {
         for wrong in
             [with(None, Role::Account), with(Some("acme"), Role::Admin), with(Some(""), Role::Account)]
         {
-            let error = people.add_user(wrong, "token", WALL).unwrap_err();
+            let error = directory.add_user(wrong, "token", WALL).unwrap_err();
             assert!(matches!(error, AccessError::Invalid { field: "account", .. }), "{error}");
         }
-        people.add_user(with(Some("acme"), Role::Account), "token", WALL).unwrap();
-        assert_eq!(people.caller("shop").unwrap().account.as_deref(), Some("acme"));
+        directory.add_user(with(Some("acme"), Role::Account), "token", WALL).unwrap();
+        assert_eq!(directory.caller("shop").unwrap().account.as_deref(), Some("acme"));
         let change = UserChange { role: Some(Role::Viewer), ..UserChange::default() };
-        people.change_user("shop", change, None, "ann", WALL).unwrap();
-        let caller = people.caller("shop").unwrap();
+        directory.change_user("shop", change, None, "ann", WALL).unwrap();
+        let caller = directory.caller("shop").unwrap();
         assert_eq!((caller.role, caller.account), (Role::Viewer, None));
         let change = UserChange { role: Some(Role::Account), ..UserChange::default() };
-        assert!(people.change_user("shop", change, None, "ann", WALL).is_err());
+        assert!(directory.change_user("shop", change, None, "ann", WALL).is_err());
     }
 
     #[test]
-    fn the_last_admin_stays_and_who_comes_second_is_told() {
-        let mut people = People::default();
-        people.add_user(new("ann", Role::Admin), "token", WALL).unwrap();
-        people.add_user(new("bob", Role::Viewer), "ann", WALL).unwrap();
+    fn last_admin_stays_and_stale_version_is_refused() {
+        let mut directory = UserDirectory::default();
+        directory.add_user(new("ann", Role::Admin), "token", WALL).unwrap();
+        directory.add_user(new("bob", Role::Viewer), "ann", WALL).unwrap();
         let to = |role| UserChange { role: Some(role), ..UserChange::default() };
-        assert!(matches!(people.remove_user("ann", None), Err(AccessError::LastAdmin(_))));
+        assert!(matches!(directory.remove_user("ann", None), Err(AccessError::LastAdmin(_))));
         assert!(matches!(
-            people.change_user("ann", to(Role::Operator), None, "ann", WALL),
+            directory.change_user("ann", to(Role::Operator), None, "ann", WALL),
             Err(AccessError::LastAdmin(_))
         ));
-        people
+        directory
             .change_user(
                 "ann",
                 UserChange { bodies: Some(true), ..UserChange::default() },
@@ -452,21 +455,24 @@ mod tests {
                 WALL,
             )
             .unwrap();
-        people.change_user("bob", to(Role::Admin), Some(1), "ann", WALL).unwrap();
-        people.change_user("ann", to(Role::Operator), None, "bob", WALL).unwrap();
-        assert!(matches!(people.remove_user("bob", None), Err(AccessError::LastAdmin(_))));
+        directory.change_user("bob", to(Role::Admin), Some(1), "ann", WALL).unwrap();
+        directory.change_user("ann", to(Role::Operator), None, "bob", WALL).unwrap();
+        assert!(matches!(directory.remove_user("bob", None), Err(AccessError::LastAdmin(_))));
         assert!(matches!(
-            people.change_user("bob", to(Role::Admin), Some(1), "ann", WALL),
+            directory.change_user("bob", to(Role::Admin), Some(1), "ann", WALL),
             Err(AccessError::Outdated { version: 2, .. })
         ));
-        assert!(matches!(people.remove_user("ann", Some(1)), Err(AccessError::Outdated { version: 3, .. })));
-        people.remove_user("ann", Some(3)).unwrap();
-        assert!(people.user("ann").is_none() && people.caller("ann").is_none());
+        assert!(matches!(
+            directory.remove_user("ann", Some(1)),
+            Err(AccessError::Outdated { version: 3, .. })
+        ));
+        directory.remove_user("ann", Some(3)).unwrap();
+        assert!(directory.user("ann").is_none() && directory.caller("ann").is_none());
     }
 
     #[test]
-    fn a_token_ends_at_its_time() {
-        let mut people = People::default();
+    fn token_expires() {
+        let mut directory = UserDirectory::default();
         let token = |days| NewToken {
             name: "ci".to_owned(),
             role: Role::Operator,
@@ -475,14 +481,14 @@ mod tests {
             days,
         };
         for days in [0, 3651, u64::MAX] {
-            assert!(people.add_token(token(Some(days)), [1; 32], "ann", WALL).is_err());
+            assert!(directory.add_token(token(Some(days)), [1; 32], "ann", WALL).is_err());
         }
-        people.add_token(token(Some(1)), [1; 32], "ann", WALL).unwrap();
+        directory.add_token(token(Some(1)), [1; 32], "ann", WALL).unwrap();
         let end = WALL.0 + 86_400_000;
-        assert_eq!(&*people.bearer("ci", Timestamp(end - 1)).unwrap().name, "token:ci");
-        assert_eq!(people.bearer("ci", Timestamp(end)), None);
-        people.remove_token("ci").unwrap();
-        assert!(people.marks.is_empty() && people.bearer("ci", WALL).is_none());
-        assert!(matches!(people.remove_token("ci"), Err(AccessError::Missing { what: "token", .. })));
+        assert_eq!(&*directory.bearer("ci", Timestamp(end - 1)).unwrap().name, "token:ci");
+        assert_eq!(directory.bearer("ci", Timestamp(end)), None);
+        directory.remove_token("ci").unwrap();
+        assert!(directory.token_hashes.is_empty() && directory.bearer("ci", WALL).is_none());
+        assert!(matches!(directory.remove_token("ci"), Err(AccessError::Missing { what: "token", .. })));
     }
 }

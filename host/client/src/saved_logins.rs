@@ -1,4 +1,4 @@
-//! Sessions that the command line keeps between two commands: a file of the user's own, for nobody else's eyes.
+//! Sessions saved between commands, in a file that only its owner can read.
 
 use crate::ClientError;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Sessions by the address of their appliance.
+/// Session secrets by the URL of the appliance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Logins(BTreeMap<String, String>);
+pub(crate) struct SavedLogins(BTreeMap<String, String>);
 
-/// Where they are kept: `switchyard/logins.json` in the user's folder of settings.
-pub(crate) fn place() -> Option<PathBuf> {
+/// Path of the file: `switchyard/logins.json` in the user's configuration folder.
+pub(crate) fn default_path() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
     Some(settings.join("switchyard/logins.json"))
 }
 
-impl Logins {
-    /// Those that are kept there; none where there is no file.
+impl SavedLogins {
+    /// Reads the file; empty if it does not exist.
     pub(crate) fn read(path: &Path) -> Result<Self, ClientError> {
-        let wrong = |source| ClientError::Logins { path: path.to_owned(), source };
+        let wrong = |source| ClientError::SavedLogins { path: path.to_owned(), source };
         match std::fs::read(path) {
             Ok(octets) => serde_json::from_slice(&octets).map_err(|error| wrong(error.into())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -34,7 +34,7 @@ impl Logins {
             if let Some(folder) = path.parent() {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
-            // Beside it and renamed: who reads it meanwhile finds all of it, and the mode is right from the first octet on.
+            // Write a new file and rename it: readers never see a part of it, and it has the right mode from the start.
             let beside = path.with_extension(format!("{}.new", std::process::id()));
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
@@ -42,23 +42,23 @@ impl Logins {
             let written = written.and_then(|octets| file.write_all(&octets));
             let moved = written.and_then(|()| std::fs::rename(&beside, path));
             if moved.is_err() {
-                // What is left of it holds a session.
+                // The rest of the file contains a session.
                 let _ = std::fs::remove_file(&beside);
             }
             moved
         };
-        write().map_err(|source| ClientError::Logins { path: path.to_owned(), source })
+        write().map_err(|source| ClientError::SavedLogins { path: path.to_owned(), source })
     }
 
-    pub(crate) fn of(&self, url: &str) -> Option<&str> {
+    pub(crate) fn get(&self, url: &str) -> Option<&str> {
         self.0.get(url).map(String::as_str)
     }
 
-    pub(crate) fn keep(&mut self, url: &str, word: &str) {
-        self.0.insert(url.to_owned(), word.to_owned());
+    pub(crate) fn insert(&mut self, url: &str, session: &str) {
+        self.0.insert(url.to_owned(), session.to_owned());
     }
 
-    pub(crate) fn forget(&mut self, url: &str) -> Option<String> {
+    pub(crate) fn remove(&mut self, url: &str) -> Option<String> {
         self.0.remove(url)
     }
 }
@@ -69,24 +69,24 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn what_is_kept_comes_back_and_is_for_its_owner_alone() {
+    fn saved_logins_round_trip_with_owner_only_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard/logins.json");
-        assert_eq!(Logins::read(&path).unwrap(), Logins::default());
-        let mut logins = Logins::default();
-        logins.keep("http://one", "a");
-        logins.keep("http://two", "b");
-        logins.keep("http://one", "c");
+        assert_eq!(SavedLogins::read(&path).unwrap(), SavedLogins::default());
+        let mut logins = SavedLogins::default();
+        logins.insert("http://one", "a");
+        logins.insert("http://two", "b");
+        logins.insert("http://one", "c");
         logins.write(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
-        let mut read = Logins::read(&path).unwrap();
-        assert_eq!((read.of("http://one"), read.of("http://three")), (Some("c"), None));
-        assert_eq!(read.forget("http://one").as_deref(), Some("c"));
+        let mut read = SavedLogins::read(&path).unwrap();
+        assert_eq!((read.get("http://one"), read.get("http://three")), (Some("c"), None));
+        assert_eq!(read.remove("http://one").as_deref(), Some("c"));
         read.write(&path).unwrap();
-        assert_eq!(Logins::read(&path).unwrap().of("http://one"), None);
+        assert_eq!(SavedLogins::read(&path).unwrap().get("http://one"), None);
         std::fs::write(&path, "nothing").unwrap();
-        let told = Logins::read(&path).unwrap_err().to_string();
-        assert!(told.contains("logins.json"), "{told}");
+        let problem = SavedLogins::read(&path).unwrap_err().to_string();
+        assert!(problem.contains("logins.json"), "{problem}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whom the command line trusts over HTTPS, and what it shows of itself.
+//! TLS arguments: trusted authorities and the client's own certificate.
 
 use crate::ClientError;
 use clap::Args;
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// Where Debian and its like keep the authorities that the system trusts.
+/// The trusted authorities of Debian-based systems.
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Certificates.
+/// TLS arguments of commands.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Trust {
-    /// A file with the appliance's certificate, or its authority's, in PEM form; SWITCHYARD_CA otherwise, or what the system
-    /// trusts. The appliance's own certificate is tls/certificate.pem in its data folder.
+pub(crate) struct TlsArgs {
+    /// PEM file with the appliance's certificate or its authority. Default: SWITCHYARD_CA, or the authorities that the system
+    /// trusts. A self-signed certificate is tls/certificate.pem in the appliance's data folder.
     #[arg(long, global = true, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// A file with a certificate and its key in PEM form, for an appliance that asks for one; SWITCHYARD_CLIENT_CERTIFICATE
-    /// otherwise.
+    /// PEM file with a client certificate and its key, for an appliance that requires one. Default:
+    /// SWITCHYARD_CLIENT_CERTIFICATE.
     #[arg(long, global = true, value_name = "FILE")]
     client_certificate: Option<PathBuf>,
 }
 
-fn items(path: &Path) -> Result<Vec<PemItem<'static>>, ClientError> {
+fn read_pem(path: &Path) -> Result<Vec<PemItem<'static>>, ClientError> {
     let wrong = |why: String| ClientError::Certificate { path: path.to_owned(), why };
     let octets = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
     let read: Result<Vec<_>, _> = parse_pem(&octets).collect();
     read.map_err(|error| wrong(error.to_string()))
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
-    let certificates = items(path)?.into_iter().filter_map(|item| match item {
+fn read_certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
+    let certificates = read_pem(path)?.into_iter().filter_map(|item| match item {
         PemItem::Certificate(certificate) => Some(certificate),
         _ => None,
     });
@@ -38,37 +38,38 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
     if certificates.is_empty() {
         return Err(ClientError::Certificate {
             path: path.to_owned(),
-            why: "holds no certificate".to_owned(),
+            why: "contains no certificate".to_owned(),
         });
     }
     Ok(certificates)
 }
 
-impl Trust {
-    /// What is needed for this address; nothing without HTTPS.
+impl TlsArgs {
+    /// The TLS configuration for a URL; `None` without HTTPS.
     pub(crate) fn config(self, url: &str) -> Result<Option<TlsConfig>, ClientError> {
         if !url.starts_with("https:") {
             return Ok(None);
         }
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let roots = match self.ca.or_else(|| set("SWITCHYARD_CA")) {
-            Some(path) => RootCerts::Specific(Arc::new(certificates(&path)?)),
+            Some(path) => RootCerts::Specific(Arc::new(read_certificates(&path)?)),
             None if Path::new(SYSTEM_AUTHORITIES).exists() => {
-                RootCerts::Specific(Arc::new(certificates(Path::new(SYSTEM_AUTHORITIES))?))
+                RootCerts::Specific(Arc::new(read_certificates(Path::new(SYSTEM_AUTHORITIES))?))
             }
             None => RootCerts::WebPki,
         };
-        let own = match self.client_certificate.or_else(|| set("SWITCHYARD_CLIENT_CERTIFICATE")) {
-            Some(path) => Some(own(&path)?),
-            None => None,
-        };
-        Ok(Some(TlsConfig::builder().root_certs(roots).client_cert(own).build()))
+        let client_certificate =
+            match self.client_certificate.or_else(|| set("SWITCHYARD_CLIENT_CERTIFICATE")) {
+                Some(path) => Some(client_certificate(&path)?),
+                None => None,
+            };
+        Ok(Some(TlsConfig::builder().root_certs(roots).client_cert(client_certificate).build()))
     }
 }
 
-fn own(path: &Path) -> Result<ClientCert, ClientError> {
+fn client_certificate(path: &Path) -> Result<ClientCert, ClientError> {
     let (mut chain, mut key): (Vec<Certificate<'static>>, Option<PrivateKey<'static>>) = (Vec::new(), None);
-    for item in items(path)? {
+    for item in read_pem(path)? {
         match item {
             PemItem::Certificate(certificate) => chain.push(certificate),
             PemItem::PrivateKey(private) => key = Some(private),
@@ -78,7 +79,7 @@ fn own(path: &Path) -> Result<ClientCert, ClientError> {
     match key {
         Some(key) if !chain.is_empty() => Ok(ClientCert::new_with_certs(&chain, key)),
         _ => {
-            let why = "must hold a certificate and its private key, one below the other".to_owned();
+            let why = "must contain a certificate and its private key".to_owned();
             Err(ClientError::Certificate { path: path.to_owned(), why })
         }
     }
