@@ -2,35 +2,35 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The bearer token of the API.
+/// The root token of the API.
 #[derive(Clone)]
-pub struct Token {
-    word: String,
-    /// Whether there was none before.
+pub struct RootToken {
+    secret: String,
+    /// Whether the file was created by this start.
     is_new: bool,
 }
 
 /// The token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("token file {path}: {why}")]
-pub struct TokenError {
-    /// The file.
+pub struct RootTokenError {
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong, and what to do.
+    /// The cause and the remedy.
     pub why: String,
 }
 
-impl Token {
-    /// The token in the file; a new one, readable by its owner alone, if there is none.
+impl RootToken {
+    /// Reads the token from the file. Creates the file, readable by its owner only, if it does not exist.
     ///
     /// # Errors
-    /// When the file cannot be read or made, or holds too little to be a token.
-    pub fn load_or_make(path: &Path) -> Result<Self, TokenError> {
-        let wrong = |why: String| TokenError { path: path.to_owned(), why };
+    /// If the file cannot be read or created, or its content is too short.
+    pub fn load_or_create(path: &Path) -> Result<Self, RootTokenError> {
+        let wrong = |why: String| RootTokenError { path: path.to_owned(), why };
         match std::fs::read_to_string(path) {
-            Ok(text) if text.trim().len() >= 32 => Ok(Self { word: text.trim().to_owned(), is_new: false }),
+            Ok(text) if text.trim().len() >= 32 => Ok(Self { secret: text.trim().to_owned(), is_new: false }),
             Ok(_) => {
-                Err(wrong("holds fewer than 32 characters; remove it, and a new one is made".to_owned()))
+                Err(wrong("has fewer than 32 characters; remove the file to get a new token".to_owned()))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut octets = [0; 32];
@@ -43,29 +43,29 @@ impl Token {
                     file.sync_all()
                 });
                 written.map_err(|error| wrong(error.to_string()))?;
-                Ok(Self { word: token, is_new: true })
+                Ok(Self { secret: token, is_new: true })
             }
             Err(error) => Err(wrong(error.to_string())),
         }
     }
 
-    /// At the first start, tells where the token is that the first admin logs in with; to a person who looks on, the token
-    /// itself as well. Logs are kept and copied, so it never stands in one.
+    /// At the first start, logs the path of the token file. If stderr is a terminal, prints the token there too. The token
+    /// never appears in a log: logs are stored and copied.
     pub fn announce(&self, path: &Path) {
         if !self.is_new {
             return;
         }
-        tracing::info!(file = %path.display(), "first start: log in with the token in this file, then make users");
+        tracing::info!(file = %path.display(), "first start: log in with the token in this file, then create users");
         let mut errors = std::io::stderr();
         if errors.is_terminal() {
-            // Whoever does not see it has the file.
-            let _ = writeln!(errors, "\n    The token for the first login:  {}\n", self.word);
+            // If this fails, the file is enough.
+            let _ = writeln!(errors, "\n    The token for the first login:  {}\n", self.secret);
         }
     }
 
-    /// Whether a caller's word is the token. Takes the same time wherever the first difference is.
-    pub(crate) fn is(&self, word: &str) -> bool {
-        let (a, b) = (self.word.as_bytes(), word.as_bytes());
+    /// Compares a secret with the token, in constant time.
+    pub(crate) fn matches(&self, secret: &str) -> bool {
+        let (a, b) = (self.secret.as_bytes(), secret.as_bytes());
         a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
@@ -76,15 +76,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_token_is_made_once_and_for_its_owner_alone() {
+    fn token_file_is_created_once_with_owner_only_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let made = Token::load_or_make(&path).unwrap();
-        let again = Token::load_or_make(&path).unwrap();
+        let made = RootToken::load_or_create(&path).unwrap();
+        let again = RootToken::load_or_create(&path).unwrap();
         assert!(made.is_new && !again.is_new);
-        assert!(made.is(&again.word) && !made.is("") && !made.is(&"0".repeat(64)));
+        assert!(made.matches(&again.secret) && !made.matches("") && !made.matches(&"0".repeat(64)));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, "short").unwrap();
-        assert!(Token::load_or_make(&path).is_err());
+        assert!(RootToken::load_or_create(&path).is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! What every answer tells a browser.
+//! Security headers of all responses.
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 
-/// Nothing but our own files, nothing inline, no frames, no forms to elsewhere.
+/// Only own resources: no inline code, no frames, no forms to other sites.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -15,8 +15,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Adds them to an answer, where it does not have its own.
-pub(crate) async fn secure(mut response: Response) -> Response {
+/// Adds the security headers to a response. Headers already set stay.
+pub(crate) async fn add_security_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -1,8 +1,8 @@
-//! Pools, numbers and entries of journals, as the API shows them.
+//! API views of pools, numbers and journal entries.
 
-use super::words::{ChangeWord, NoState, NumberWord, StrategyWord};
+use super::schemas::{ChangeSchema, NoStateSchema, NumberStateSchema, StrategySchema};
 use model::{
-    NumberRow, NumberStanding, NumberState, PoolChange, PoolEntry, PoolSummary, Strategy, Timestamp,
+    JournalEntry, NumberRow, NumberState, NumberStatus, PoolChange, PoolSummary, Strategy, Timestamp,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
 /// The state of a number that is not in its pool.
-pub(super) const NONE: &str = "none";
+pub(super) const NO_STATE: &str = "none";
 
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
@@ -19,42 +19,43 @@ pub(super) fn millis(duration: Duration) -> u64 {
 /// A number pool.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Pool {
+#[schema(as = Pool)]
+pub(super) struct PoolView {
     /// Its name.
     name: String,
-    settings: Settings,
-    numbers: Counts,
-    /// How many numbers are to be had now.
+    settings: PoolSettingsView,
+    numbers: PoolCountsView,
+    /// Numbers that can be acquired now.
     ready: usize,
-    /// Milliseconds until a lease or a rest ends.
+    /// Milliseconds until the next lease or quarantine ends; null if there is none.
     #[schema(required)]
     next_ms: Option<u64>,
-    /// Entries that the history has had: the number of the next one.
+    /// Number of journal entries so far: the id of the next entry.
     entries: u64,
-    /// Numbers given since the start of the appliance.
-    given: u64,
-    /// Calls since then that found no number.
+    /// Numbers acquired since the start of the daemon.
+    acquired: u64,
+    /// Requests since the start of the daemon that found no number.
     none: u64,
-    /// Leases since then that ended by themselves.
+    /// Leases that expired since the start of the daemon.
     lapsed: u64,
 }
 
-/// How numbers of a pool are given.
+/// Settings of a pool.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PoolSettings)]
-pub(super) struct Settings {
-    /// Which number is taken.
-    #[schema(value_type = StrategyWord, inline)]
+pub(super) struct PoolSettingsView {
+    /// The strategy that selects the next number.
+    #[schema(value_type = StrategySchema, inline)]
     strategy: Strategy,
-    /// How long a number rests after a call, in milliseconds.
+    /// Quarantine of a number after a release, in milliseconds.
     quarantine_ms: u64,
 }
 
-/// How many numbers a pool has, by state and in all.
+/// Counts of a pool's numbers, by state and in all.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PoolCounts)]
-pub(super) struct Counts {
+pub(super) struct PoolCountsView {
     #[serde(rename = "idle+up")]
     idle_up: usize,
     #[serde(rename = "idle+down")]
@@ -66,14 +67,14 @@ pub(super) struct Counts {
     total: usize,
 }
 
-pub(super) fn pool(pool: &PoolSummary) -> Pool {
-    Pool {
+pub(super) fn pool(pool: &PoolSummary) -> PoolView {
+    PoolView {
         name: pool.name.as_str().to_owned(),
-        settings: Settings {
+        settings: PoolSettingsView {
             strategy: pool.settings.strategy,
             quarantine_ms: millis(pool.settings.quarantine),
         },
-        numbers: Counts {
+        numbers: PoolCountsView {
             idle_up: pool.counts.idle_up,
             idle_down: pool.counts.idle_down,
             busy_up: pool.counts.busy_up,
@@ -83,63 +84,63 @@ pub(super) fn pool(pool: &PoolSummary) -> Pool {
         ready: pool.ready,
         next_ms: pool.next.map(millis),
         entries: pool.entries,
-        given: pool.given,
+        acquired: pool.acquired,
         none: pool.none,
         lapsed: pool.lapsed,
     }
 }
 
-/// How a number stands. What is not so is left out.
+/// A number's state. Fields that do not apply are omitted.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PoolRow)]
-struct Row {
-    #[schema(value_type = NumberWord, inline)]
+struct NumberRowView {
+    #[schema(value_type = NumberStateSchema, inline)]
     state: NumberState,
-    /// Since when it is in its state, in milliseconds since 1970.
+    /// Start of the state, in milliseconds since the epoch.
     since: u64,
-    /// The name of the present holding.
+    /// The ticket of the current lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     ticket: Option<u64>,
-    /// Who has it.
-    #[serde(skip_serializing_if = "is_blank")]
+    /// The holder.
+    #[serde(skip_serializing_if = "is_empty_text")]
     #[schema(value_type = String, required = false)]
     holder: Box<str>,
-    /// What for.
-    #[serde(skip_serializing_if = "is_blank")]
+    /// The holder's reason.
+    #[serde(skip_serializing_if = "is_empty_text")]
     #[schema(value_type = String, required = false)]
     reason: Box<str>,
-    /// The id of the message whose sender it is.
+    /// The id of the message that uses the number as its sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     message: Option<String>,
-    /// When it is given back by itself, in milliseconds since 1970.
+    /// End of the lease, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     lease_ends: Option<u64>,
-    /// Until when it rests after its last call, in milliseconds since 1970.
+    /// End of the quarantine, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     rests_until: Option<u64>,
     #[schema(minimum = 1, maximum = 16)]
     weight: u8,
-    /// How often it was given since it came into the pool.
+    /// Acquisitions of the number since it was added.
     calls: u32,
-    /// How long it was held in all, the present holding left out.
+    /// Total time of completed leases, in seconds.
     held_seconds: u32,
-    /// How often its lease ended by itself.
+    /// Expired leases of the number.
     lapsed: u32,
 }
 
-fn is_blank(text: &str) -> bool {
+fn is_empty_text(text: &str) -> bool {
     text.is_empty()
 }
 
-fn row(row: &NumberRow) -> Row {
+fn row(row: &NumberRow) -> NumberRowView {
     let held = matches!(row.state, NumberState::BusyUp | NumberState::BusyDown);
     let ends = row.ends.map(|at| at.0);
-    Row {
+    NumberRowView {
         state: row.state,
         since: row.since.0,
         ticket: held.then_some(row.stamp),
@@ -159,75 +160,79 @@ fn row(row: &NumberRow) -> Row {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PoolNumber)]
-pub(super) struct Number {
+pub(super) struct NumberView {
     number: String,
     #[serde(flatten)]
     #[schema(inline)]
-    row: Row,
+    row: NumberRowView,
     /// Milliseconds until the lease ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     lease_left_ms: Option<u64>,
-    /// Milliseconds until the rest ends.
+    /// Milliseconds until the quarantine ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     rest_left_ms: Option<u64>,
 }
 
-pub(super) fn number(standing: &NumberStanding) -> Number {
+pub(super) fn number(status: &NumberStatus) -> NumberView {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map(millis).unwrap_or(0);
-    let row = row(&standing.row);
+    let row = row(&status.row);
     let left = |end: Option<u64>| end.map(|end| end.saturating_sub(now));
     let (lease_left_ms, rest_left_ms) = (left(row.lease_ends), left(row.rests_until));
-    Number { number: standing.number.to_string(), row, lease_left_ms, rest_left_ms }
+    NumberView { number: status.number.to_string(), row, lease_left_ms, rest_left_ms }
 }
 
-/// Something that happened to a number of a pool, and how it stands since.
+/// A journal entry: an event on a number, and the number's state after it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PoolEntry)]
-pub(super) struct Entry {
-    /// The entry's number; they are counted from 0 in each pool.
+pub(super) struct PoolEntryView {
+    /// The entry's id, counted from 0 in each pool.
     id: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since the epoch.
     #[schema(value_type = u64)]
     at: Timestamp,
-    #[schema(value_type = ChangeWord, inline)]
+    #[schema(value_type = ChangeSchema, inline)]
     event: PoolChange,
     number: String,
-    /// Whose doing it was; left out where it was time's.
+    /// The caller that caused the event; omitted for timed events.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     by: Option<Arc<str>>,
     #[serde(flatten)]
-    standing: Standing,
+    row: EntryNumberView,
 }
 
-/// How the number of an entry stands since.
+/// The number's state after the event.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[schema(as = PoolStanding)]
-enum Standing {
-    /// In the pool.
-    In(Row),
-    /// Not in the pool.
-    Out(Out),
+#[schema(as = PoolEntryNumber)]
+enum EntryNumberView {
+    /// The number is in the pool.
+    Present(NumberRowView),
+    /// The number is not in the pool.
+    Removed(RemovedNumberView),
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = PoolLeft)]
-struct Out {
-    #[schema(value_type = NoState, inline)]
+#[schema(as = PoolRemovedNumber)]
+struct RemovedNumberView {
+    #[schema(value_type = NoStateSchema, inline)]
     state: &'static str,
 }
 
-pub(super) fn entry(id: u64, entry: &PoolEntry) -> Entry {
-    let standing = entry.row.as_ref().map(row).map_or(Standing::Out(Out { state: NONE }), Standing::In);
-    Entry {
+pub(super) fn entry(id: u64, entry: &JournalEntry) -> PoolEntryView {
+    let row = entry
+        .row
+        .as_ref()
+        .map(row)
+        .map_or(EntryNumberView::Removed(RemovedNumberView { state: NO_STATE }), EntryNumberView::Present);
+    PoolEntryView {
         id,
         at: entry.at,
         event: entry.change,
         number: entry.number.to_string(),
         by: entry.by.clone(),
-        standing,
+        row,
     }
 }
