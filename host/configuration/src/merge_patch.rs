@@ -1,20 +1,20 @@
-//! Merge patches (RFC 7396), with lists of named things taken by name.
+//! JSON merge patches (RFC 7396) in which items of named lists are addressed by name.
 
-use crate::place::{is_named_list, name_of};
+use crate::path::{is_named_list, item_name};
 use serde_json::{Map, Value};
 
-/// Applies a patch to a document: objects are merged, `null` removes a key, everything else takes the place of what was
-/// there. A list of named things ([`crate::NAMED_LISTS`]) may be patched by an object keyed by name, of which each value is a
-/// patch of the item of that name, `null` to remove it.
+/// Applies a merge patch. Objects are merged, `null` removes a key, any other value replaces the old one. A named list
+/// ([`crate::NAMED_LISTS`]) can be patched with an object whose keys are item names and whose values are patches of
+/// those items; `null` removes an item.
 #[must_use]
 pub fn merge(document: &Value, patch: &Value) -> Value {
-    merged(Some(document), patch, &mut Vec::new())
+    merge_value(Some(document), patch, &mut Vec::new())
 }
 
-fn merged(target: Option<&Value>, patch: &Value, path: &mut Vec<String>) -> Value {
+fn merge_value(target: Option<&Value>, patch: &Value, path: &mut Vec<String>) -> Value {
     let Value::Object(patch) = patch else { return patch.clone() };
     if is_named_list(path) && !target.is_some_and(Value::is_object) {
-        return merged_list(target, patch, path);
+        return merge_list(target, patch, path);
     }
     let mut result = target.and_then(Value::as_object).cloned().unwrap_or_default();
     for (key, value) in patch {
@@ -23,30 +23,30 @@ fn merged(target: Option<&Value>, patch: &Value, path: &mut Vec<String>) -> Valu
             continue;
         }
         path.push(key.clone());
-        let value = merged(result.get(key), value, path);
+        let value = merge_value(result.get(key), value, path);
         path.pop();
         result.insert(key.clone(), value);
     }
     Value::Object(result)
 }
 
-fn merged_list(target: Option<&Value>, patch: &Map<String, Value>, path: &mut Vec<String>) -> Value {
+fn merge_list(target: Option<&Value>, patch: &Map<String, Value>, path: &mut Vec<String>) -> Value {
     let mut items = target.and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, value) in patch {
-        let place = items.iter().position(|item| name_of(item) == Some(name));
+        let index = items.iter().position(|item| item_name(item) == Some(name));
         if value.is_null() {
-            if let Some(place) = place {
-                items.remove(place);
+            if let Some(index) = index {
+                items.remove(index);
             }
             continue;
         }
         path.push(name.clone());
         let fresh = Value::Object(Map::from_iter([("name".to_owned(), Value::String(name.clone()))]));
-        let before = place.and_then(|place| items.get(place)).unwrap_or(&fresh);
-        let after = merged(Some(before), value, path);
+        let before = index.and_then(|index| items.get(index)).unwrap_or(&fresh);
+        let after = merge_value(Some(before), value, path);
         path.pop();
-        match place {
-            Some(place) => items[place] = after,
+        match index {
+            Some(index) => items[index] = after,
             None => items.push(after),
         }
     }
@@ -59,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_examples_of_rfc_7396_hold() {
+    fn merges_the_examples_of_rfc_7396() {
         for (target, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -77,12 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn named_things_are_patched_by_name() {
+    fn named_items_are_patched_by_name() {
         let document = json!({"peer": [{"name": "a", "rate": 1}, {"name": "b", "rate": 2}]});
         let patch = json!({"peer": {"a": {"rate": null, "links": 3}, "b": null, "c": {"rate": 4}}});
         let expected = json!({"peer": [{"name": "a", "links": 3}, {"name": "c", "rate": 4}]});
         assert_eq!(merge(&document, &patch), expected);
-        // Also where there is no list yet, and two steps down.
+        // Also if the list does not exist yet, and two levels down.
         let patch = json!({"account": {"x": {"rate": 1}}, "redis": {"account": {"y": {}}}});
         let expected = json!({"account": [{"name": "x", "rate": 1}], "redis": {"account": [{"name": "y"}]}});
         assert_eq!(merge(&json!({}), &patch), expected);

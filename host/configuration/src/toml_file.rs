@@ -1,58 +1,58 @@
-//! The document as a TOML file.
+//! Conversion between the document and TOML.
 
-use crate::place::push;
-use crate::problem::Problem;
+use crate::diagnostics::ConfigProblem;
+use crate::path::push_token;
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Where the keys and values of a file stand.
+/// The line numbers of keys and values in a file.
 #[derive(Debug, Clone, Default)]
-pub struct Lines(HashMap<String, (usize, usize)>);
+pub struct SourceLines(HashMap<String, (usize, usize)>);
 
-impl Lines {
-    /// The line of the key at a pointer, from 1.
+impl SourceLines {
+    /// The line of the key at a JSON pointer, counted from 1.
     #[must_use]
     pub fn key(&self, pointer: &str) -> Option<usize> {
         self.0.get(pointer).map(|(key, _)| *key)
     }
 
-    /// The line where the value at a pointer begins, from 1; for a table, that of its header.
+    /// The line where the value at a JSON pointer begins, counted from 1; for a table, the line of its header.
     #[must_use]
     pub fn value(&self, pointer: &str) -> Option<usize> {
         self.0.get(pointer).map(|(_, value)| *value)
     }
 }
 
-/// A document cannot be written as TOML.
+/// The document cannot be written as TOML.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is something else than a table with tables and values in it.
+    /// The document contains a value that TOML cannot express.
     #[error("the document cannot be written as TOML: {0}")]
     Unwritable(String),
 }
 
-struct Source<'a> {
-    /// Octets at which lines begin.
+struct TomlReader<'a> {
+    /// Offsets of line starts, in octets.
     starts: Vec<usize>,
-    lines: Lines,
-    problems: Vec<Problem>,
+    lines: SourceLines,
+    problems: Vec<ConfigProblem>,
     text: &'a str,
 }
 
-impl Source<'_> {
+impl TomlReader<'_> {
     fn line(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at).max(1)
     }
 
-    fn wrong(&mut self, at: usize, pointer: &str, what: String) {
+    fn add_error(&mut self, at: usize, pointer: &str, message: String) {
         let key = pointer.trim_start_matches('/').replace('/', ".");
-        self.problems.push(Problem {
+        self.problems.push(ConfigProblem {
             line: Some(self.line(at)),
             key,
             pointer: pointer.to_owned(),
-            what,
+            message,
             allowed: None,
         });
     }
@@ -61,9 +61,9 @@ impl Source<'_> {
         let mut map = Map::new();
         for (name, value) in table {
             let mut below = pointer.to_owned();
-            push(&mut below, name.get_ref());
-            let place = (self.line(name.span().start), self.line(value.span().start));
-            self.lines.0.insert(below.clone(), place);
+            push_token(&mut below, name.get_ref());
+            let lines = (self.line(name.span().start), self.line(value.span().start));
+            self.lines.0.insert(below.clone(), lines);
             let value = self.value(value, &below);
             map.insert(name.get_ref().to_string(), value);
         }
@@ -80,7 +80,7 @@ impl Source<'_> {
                 let read = i64::from_str_radix(&digits, number.radix()).ok();
                 read.map_or_else(
                     || {
-                        self.wrong(at, pointer, format!("is {number}, and larger than any number here"));
+                        self.add_error(at, pointer, format!("is {number}, which is too large"));
                         Value::from(i64::MAX)
                     },
                     Value::from,
@@ -90,7 +90,7 @@ impl Source<'_> {
                 let read = number.as_str().replace('_', "").parse().ok().and_then(Number::from_f64);
                 read.map_or_else(
                     || {
-                        self.wrong(at, pointer, format!("is {number}, and no number that can be used here"));
+                        self.add_error(at, pointer, format!("is {number}, which is not supported"));
                         Value::from(0)
                     },
                     Value::Number,
@@ -99,10 +99,10 @@ impl Source<'_> {
             DeValue::Datetime(_) => {
                 let text = value.span();
                 let text = self.text.get(text).unwrap_or_default().to_owned();
-                self.wrong(
+                self.add_error(
                     at,
                     pointer,
-                    "is a date, and nothing here takes one; write texts in quotes".into(),
+                    "is a date, which no key accepts; write strings in quotes".into(),
                 );
                 Value::String(text)
             }
@@ -121,20 +121,20 @@ impl Source<'_> {
     }
 }
 
-/// Reads a TOML text into a tree, with the lines of everything in it.
+/// Parses TOML into a tree and records the line of every key and value.
 ///
 /// # Errors
-/// What is no TOML, and values that no tree can hold: dates, numbers beyond 64 bits.
-pub fn from_toml(text: &str) -> Result<(Value, Lines), Vec<Problem>> {
+/// Returns syntax errors, and values that the tree cannot hold: dates and numbers beyond 64 bits.
+pub fn from_toml(text: &str) -> Result<(Value, SourceLines), Vec<ConfigProblem>> {
     let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    let mut source = Source { starts, lines: Lines::default(), problems: Vec::new(), text };
+    let mut source = TomlReader { starts, lines: SourceLines::default(), problems: Vec::new(), text };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
             let line = error.span().map_or(1, |span| source.line(span.start));
-            let what = error.message().to_owned();
+            let message = error.message().to_owned();
             let (key, pointer) = ("TOML".to_owned(), String::new());
-            return Err(vec![Problem { line: Some(line), key, pointer, what, allowed: None }]);
+            return Err(vec![ConfigProblem { line: Some(line), key, pointer, message, allowed: None }]);
         }
     };
     source.lines.0.insert(String::new(), (1, 1));
@@ -145,7 +145,7 @@ pub fn from_toml(text: &str) -> Result<(Value, Lines), Vec<Problem>> {
 /// Writes a tree as TOML.
 ///
 /// # Errors
-/// When it has in it what TOML has no word for: nothing at all (`null`), numbers beyond 63 bits.
+/// Fails on values that TOML cannot express: `null` and numbers beyond 63 bits.
 pub fn to_toml(document: &Value) -> Result<String, FileError> {
     let table = toml::Table::try_from(document).map_err(|error| FileError::Unwritable(error.to_string()))?;
     toml::to_string(&table).map_err(|error| FileError::Unwritable(error.to_string()))
@@ -157,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_file_becomes_a_tree_and_a_file_again() {
+    fn a_file_survives_a_round_trip() {
         let text = "a = 1\n[b]\nc = [1, 2.5]\n\n[[d]]\nname = \"x\"\n[d.e]\nf = true\n";
         let (tree, lines) = from_toml(text).unwrap();
         let expected = json!({"a": 1, "b": {"c": [1, 2.5]}, "d": [{"name": "x", "e": {"f": true}}]});
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tree_can_hold_is_told_with_its_line() {
+    fn unsupported_values_are_reported_with_their_line() {
         let found = from_toml("a = 1\nb = 2020-01-01\nc = 99999999999999999999\nd = inf\n").unwrap_err();
         let lines: Vec<_> = found.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [Some(2), Some(3), Some(4)]);
     }
 
     #[test]
-    fn nothing_cannot_be_written() {
+    fn null_cannot_be_written() {
         assert!(to_toml(&json!({"a": null})).is_err());
         assert!(to_toml(&json!([1])).is_err());
     }

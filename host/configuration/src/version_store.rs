@@ -1,113 +1,114 @@
-//! Every configuration that was ever in force, and the one that waits to be confirmed.
+//! The version store: every configuration that was active, and the version that is waiting to be confirmed.
 
+use crate::key_upgrade::upgrade_keys;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use snapshot::{Snapshot, SnapshotError};
 use std::path::{Path, PathBuf};
 
-/// On disk, table `summaries`: number of the version → JSON of [`Summary`].
+/// On disk, table `summaries`: version number → JSON of [`ConfigVersionSummary`].
 const SUMMARIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("summaries");
-/// On disk, table `documents`: number of the version → the document as JSON, secrets and all.
+/// On disk, table `documents`: version number → document as JSON, including secrets.
 const DOCUMENTS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("documents");
-/// On disk, table `state`: `pending` → JSON of [`Pending`], as long as a version waits to be confirmed; `seed` → what
-/// [`Versions::seed`] gives.
+/// On disk, table `state`: `pending` → JSON of [`PendingVersion`], present while a version waits to be confirmed;
+/// `seed` → the document returned by [`VersionStore::seed`].
 const STATE: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("state");
 
-/// Versions that are kept.
-const KEPT: usize = 1_000;
-/// Octets of documents that are kept; the newest two are kept whatever they take.
-const KEPT_OCTETS: u64 = 512 << 20;
+/// The maximum number of versions kept.
+const MAX_VERSIONS: usize = 1_000;
+/// The maximum size of all documents kept, in octets. The newest two versions are always kept.
+const MAX_DOCUMENT_OCTETS: u64 = 512 << 20;
 
-/// The versions cannot be read or written.
+/// The version store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum VersionsError {
-    /// The file.
+pub enum VersionStoreError {
+    /// The file cannot be opened, read or written.
     #[error("{path}: {source}")]
     Store {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What redb says.
+        /// The error of redb.
         source: Box<redb::Error>,
     },
-    /// A record in it.
+    /// A record of the file is malformed.
     #[error("{path}: version {version} cannot be read: {source}")]
     Record {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The version.
+        /// The version number.
         version: u64,
-        /// What is wrong with it.
+        /// The JSON error.
         source: serde_json::Error,
     },
 }
 
 /// A version without its document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Its number; the first is 1.
+pub struct ConfigVersionSummary {
+    /// The version number, counted from 1.
     pub version: u64,
-    /// When it came into force, in milliseconds since the Unix epoch.
+    /// When the version became active, in milliseconds since the Unix epoch.
     pub at: u64,
-    /// Who brought it.
+    /// The author.
     pub by: String,
-    /// Why, in that one's words; may be empty.
+    /// The author's reason; may be empty.
     pub why: String,
-    /// In how many places it differs from the version before.
+    /// The number of differences from the previous version.
     pub changes: usize,
-    /// Octets of its document.
+    /// The size of the document, in octets.
     octets: u64,
 }
 
 /// A version.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Version {
-    /// All but the document.
-    pub summary: Summary,
-    /// The document, with its secrets.
+pub struct ConfigVersion {
+    /// The metadata.
+    pub summary: ConfigVersionSummary,
+    /// The document, including secrets.
     pub document: Value,
 }
 
-/// A version that is to be written.
+/// A version that is to be appended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Draft {
-    /// When, in milliseconds since the Unix epoch.
+pub struct VersionDraft {
+    /// The time, in milliseconds since the Unix epoch.
     pub at: u64,
-    /// Who brings it.
+    /// The author.
     pub by: String,
-    /// Why.
+    /// The author's reason.
     pub why: String,
     /// The document.
     pub document: Value,
-    /// Until when it must be confirmed, in milliseconds since the Unix epoch.
+    /// The deadline for the confirmation, in milliseconds since the Unix epoch.
     pub confirm_until: Option<u64>,
 }
 
-/// A version that reverts unless somebody confirms it.
+/// A version that is reverted unless it is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Pending {
+pub struct PendingVersion {
     /// The version.
     pub version: u64,
-    /// The version that is in force again if nobody does.
+    /// The version to revert to.
     pub back_to: u64,
-    /// When that is, in milliseconds since the Unix epoch. A restart does not wait for it.
+    /// The deadline, in milliseconds since the Unix epoch. A restart reverts at once.
     pub reverts_at: u64,
 }
 
-/// The versions, in a file of their own. None is ever rewritten; the oldest go when there are a thousand.
+/// The version store, in its own redb file. A version is never rewritten; the oldest are deleted beyond 1000 versions.
 #[derive(Debug)]
-pub struct Versions {
+pub struct VersionStore {
     path: PathBuf,
     database: Database,
-    kept: usize,
+    max_versions: usize,
 }
 
-impl Versions {
-    /// The file as it stands now, for a backup. Writing goes on beside it.
+impl VersionStore {
+    /// Takes a snapshot of the file for a backup. Writes can continue meanwhile.
     ///
     /// # Errors
-    /// When the file fails.
+    /// Fails if the file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         Snapshot::take(&self.path, &self.database, |copier| {
             copier.table(SUMMARIES)?;
@@ -116,13 +117,13 @@ impl Versions {
         })
     }
 
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, creating it if necessary.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, VersionsError> {
+    /// Fails if the file cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, VersionStoreError> {
         let failed =
-            |source: redb::Error| VersionsError::Store { path: path.to_owned(), source: source.into() };
+            |source: redb::Error| VersionStoreError::Store { path: path.to_owned(), source: source.into() };
         let database =
             Database::builder().set_cache_size(4 << 20).create(path).map_err(|error| failed(error.into()))?;
         let make = || -> Result<(), redb::Error> {
@@ -134,26 +135,30 @@ impl Versions {
             Ok(())
         };
         make().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), database, kept: KEPT })
+        Ok(Self { path: path.to_owned(), database, max_versions: MAX_VERSIONS })
     }
 
-    fn failed(&self, source: redb::Error) -> VersionsError {
-        VersionsError::Store { path: self.path.clone(), source: source.into() }
+    fn failed(&self, source: redb::Error) -> VersionStoreError {
+        VersionStoreError::Store { path: self.path.clone(), source: source.into() }
     }
 
-    fn read<T: for<'de> Deserialize<'de>>(&self, version: u64, octets: &[u8]) -> Result<T, VersionsError> {
-        serde_json::from_slice(octets).map_err(|source| VersionsError::Record {
+    fn read<T: for<'de> Deserialize<'de>>(
+        &self,
+        version: u64,
+        octets: &[u8],
+    ) -> Result<T, VersionStoreError> {
+        serde_json::from_slice(octets).map_err(|source| VersionStoreError::Record {
             path: self.path.clone(),
             version,
             source,
         })
     }
 
-    /// The newest version; none before the first.
+    /// The newest version; `None` if there is none.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn newest(&self) -> Result<Option<Version>, VersionsError> {
+    /// Fails if the file cannot be read.
+    pub fn newest(&self) -> Result<Option<ConfigVersion>, VersionStoreError> {
         let number = || -> Result<Option<u64>, redb::Error> {
             let transaction = self.database.begin_read()?;
             let newest = transaction.open_table(SUMMARIES)?.last()?.map(|(number, _)| number.value());
@@ -165,11 +170,11 @@ impl Versions {
         }
     }
 
-    /// One version; none if there is none of that number, or no longer.
+    /// One version; `None` if it does not exist or was deleted.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn get(&self, version: u64) -> Result<Option<Version>, VersionsError> {
+    /// Fails if the file cannot be read.
+    pub fn get(&self, version: u64) -> Result<Option<ConfigVersion>, VersionStoreError> {
         type Octets = (Vec<u8>, Vec<u8>);
         let get = || -> Result<Option<Octets>, redb::Error> {
             let transaction = self.database.begin_read()?;
@@ -180,19 +185,25 @@ impl Versions {
             Ok(summary.zip(document))
         };
         let Some((summary, document)) = get().map_err(|error| self.failed(error))? else { return Ok(None) };
-        let (summary, document) = (self.read(version, &summary)?, self.read(version, &document)?);
-        Ok(Some(Version { summary, document }))
+        let summary = self.read(version, &summary)?;
+        let mut document = self.read(version, &document)?;
+        upgrade_keys(&mut document);
+        Ok(Some(ConfigVersion { summary, document }))
     }
 
-    /// Versions, newest first: at most `most` of them, older than `before`.
+    /// At most `limit` versions older than `before`, newest first.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn list(&self, before: Option<u64>, most: usize) -> Result<Vec<Summary>, VersionsError> {
+    /// Fails if the file cannot be read.
+    pub fn list(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<ConfigVersionSummary>, VersionStoreError> {
         let list = || -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
             let transaction = self.database.begin_read()?;
             let table = transaction.open_table(SUMMARIES)?;
-            let range = table.range(..before.unwrap_or(u64::MAX))?.rev().take(most);
+            let range = table.range(..before.unwrap_or(u64::MAX))?.rev().take(limit);
             range
                 .map(|row| {
                     row.map(|(number, octets)| (number.value(), octets.value().to_vec())).map_err(Into::into)
@@ -203,30 +214,34 @@ impl Versions {
         rows.iter().map(|(number, octets)| self.read(*number, octets)).collect()
     }
 
-    /// Writes a new version, and that it waits to be confirmed if it does. It is on disk when this returns. A version that
-    /// waited before waits no longer.
+    /// Appends a version, together with its confirmation deadline if it has one. The version is durable when this
+    /// returns. A version that was waiting to be confirmed no longer waits.
     ///
     /// # Errors
-    /// When the file cannot be written; nothing has changed then.
-    pub fn append(&self, draft: &Draft) -> Result<Summary, VersionsError> {
+    /// Fails if the file cannot be written; nothing has changed then.
+    pub fn append(&self, draft: &VersionDraft) -> Result<ConfigVersionSummary, VersionStoreError> {
         let before = self.newest()?;
         let (summary, document) = summarize(before.as_ref(), draft);
         let (number, confirm_until) = (summary.version, draft.confirm_until);
-        let pending = confirm_until.zip(before).map(|(reverts_at, before)| Pending {
+        let pending = confirm_until.zip(before).map(|(reverts_at, before)| PendingVersion {
             version: number,
             back_to: before.summary.version,
             reverts_at,
         });
         let encode = |value: Result<Vec<u8>, serde_json::Error>| {
-            value.map_err(|source| VersionsError::Record { path: self.path.clone(), version: number, source })
+            value.map_err(|source| VersionStoreError::Record {
+                path: self.path.clone(),
+                version: number,
+                source,
+            })
         };
         let row = encode(serde_json::to_vec(&summary))?;
         let pending = pending.map(|pending| encode(serde_json::to_vec(&pending))).transpose()?;
-        let mut left = KEPT_OCTETS.saturating_sub(summary.octets);
+        let mut left = MAX_DOCUMENT_OCTETS.saturating_sub(summary.octets);
         let mut old = Vec::new();
-        for (place, kept) in self.list(None, self.kept * 2)?.iter().enumerate() {
+        for (index, kept) in self.list(None, self.max_versions * 2)?.iter().enumerate() {
             left = left.saturating_sub(kept.octets);
-            if place + 1 >= self.kept || (left == 0 && place > 0) {
+            if index + 1 >= self.max_versions || (left == 0 && index > 0) {
                 old.push(kept.version);
             }
         }
@@ -254,30 +269,30 @@ impl Versions {
         Ok(summary)
     }
 
-    /// The summary that a draft gets when it is the next to be [appended](Self::append). Nothing is written.
+    /// The summary that a draft would get if it were [appended](Self::append) next. Nothing is written.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn preview(&self, draft: &Draft) -> Result<Summary, VersionsError> {
+    /// Fails if the file cannot be read.
+    pub fn preview(&self, draft: &VersionDraft) -> Result<ConfigVersionSummary, VersionStoreError> {
         Ok(summarize(self.newest()?.as_ref(), draft).0)
     }
 
-    /// The version that waits to be confirmed.
+    /// The version that is waiting to be confirmed.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn pending(&self) -> Result<Option<Pending>, VersionsError> {
+    /// Fails if the file cannot be read.
+    pub fn pending(&self) -> Result<Option<PendingVersion>, VersionStoreError> {
         match self.state("pending")? {
             Some(octets) => self.read(0, &octets).map(Some),
             None => Ok(None),
         }
     }
 
-    /// Nothing waits to be confirmed any more.
+    /// Clears the pending confirmation.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn confirm(&self) -> Result<(), VersionsError> {
+    /// Fails if the file cannot be written.
+    pub fn confirm(&self) -> Result<(), VersionStoreError> {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
             transaction.open_table(STATE)?.remove("pending")?;
@@ -287,7 +302,7 @@ impl Versions {
         write().map_err(|error| self.failed(error))
     }
 
-    fn state(&self, key: &str) -> Result<Option<Vec<u8>>, VersionsError> {
+    fn state(&self, key: &str) -> Result<Option<Vec<u8>>, VersionStoreError> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let transaction = self.database.begin_read()?;
             Ok(transaction.open_table(STATE)?.get(key)?.map(|octets| octets.value().to_vec()))
@@ -295,22 +310,26 @@ impl Versions {
         read().map_err(|error| self.failed(error))
     }
 
-    /// What the file was like that the first version came from, or the last one that its admin has seen.
+    /// The file's document at the first start, or the last one that the admin was told about.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn seed(&self) -> Result<Option<Value>, VersionsError> {
+    /// Fails if the store cannot be read.
+    pub fn seed(&self) -> Result<Option<Value>, VersionStoreError> {
         match self.state("seed")? {
-            Some(octets) => self.read(0, &octets).map(Some),
+            Some(octets) => {
+                let mut document = self.read(0, &octets)?;
+                upgrade_keys(&mut document);
+                Ok(Some(document))
+            }
             None => Ok(None),
         }
     }
 
-    /// Remembers what the file is like.
+    /// Stores the file's document.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn set_seed(&self, document: &Value) -> Result<(), VersionsError> {
+    /// Fails if the store cannot be written.
+    pub fn set_seed(&self, document: &Value) -> Result<(), VersionStoreError> {
         let octets = document.to_string().into_bytes();
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
@@ -322,13 +341,13 @@ impl Versions {
     }
 }
 
-/// The summary and the octets of the version that follows `before`.
-fn summarize(before: Option<&Version>, draft: &Draft) -> (Summary, Vec<u8>) {
+/// The summary and the encoded document of the version that follows `before`.
+fn summarize(before: Option<&ConfigVersion>, draft: &VersionDraft) -> (ConfigVersionSummary, Vec<u8>) {
     let version = before.map_or(1, |before| before.summary.version + 1);
     let changes = before.map_or(0, |before| crate::diff(&before.document, &draft.document).len());
     let document = draft.document.to_string().into_bytes();
     let (at, by, why) = (draft.at, draft.by.clone(), draft.why.clone());
-    (Summary { version, at, by, why, changes, octets: document.len() as u64 }, document)
+    (ConfigVersionSummary { version, at, by, why, changes, octets: document.len() as u64 }, document)
 }
 
 #[cfg(test)]
@@ -336,22 +355,22 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn draft(document: Value, confirm_until: Option<u64>) -> Draft {
-        Draft { at: 1, by: "me".into(), why: "because".into(), document, confirm_until }
+    fn draft(document: Value, confirm_until: Option<u64>) -> VersionDraft {
+        VersionDraft { at: 1, by: "me".into(), why: "because".into(), document, confirm_until }
     }
 
     #[test]
-    fn versions_are_kept_and_survive() {
+    fn versions_survive_a_reopen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("configuration.redb");
-        let versions = Versions::open(&path).unwrap();
+        let versions = VersionStore::open(&path).unwrap();
         assert_eq!(versions.newest().unwrap(), None);
         versions.append(&draft(json!({"a": 1}), None)).unwrap();
         let second = versions.append(&draft(json!({"a": 2, "b": 1}), Some(77))).unwrap();
         assert_eq!((second.version, second.changes), (2, 2));
         drop(versions);
-        let versions = Versions::open(&path).unwrap();
-        let pending = Pending { version: 2, back_to: 1, reverts_at: 77 };
+        let versions = VersionStore::open(&path).unwrap();
+        let pending = PendingVersion { version: 2, back_to: 1, reverts_at: 77 };
         assert_eq!(versions.pending().unwrap(), Some(pending));
         assert_eq!(versions.newest().unwrap().unwrap().summary, second);
         assert_eq!(versions.get(1).unwrap().unwrap().document, json!({"a": 1}));
@@ -361,19 +380,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_waits_for_nobody() {
+    fn the_first_version_needs_no_confirmation() {
         let folder = tempfile::tempdir().unwrap();
-        let versions = Versions::open(&folder.path().join("v")).unwrap();
+        let versions = VersionStore::open(&folder.path().join("v")).unwrap();
         versions.append(&draft(json!({}), Some(7))).unwrap();
         assert_eq!(versions.pending().unwrap(), None);
     }
 
     #[test]
-    fn the_newest_are_kept() {
+    fn only_the_newest_versions_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let mut versions = Versions::open(&folder.path().join("v")).unwrap();
-        assert_eq!(versions.kept, 1_000);
-        versions.kept = 10;
+        let mut versions = VersionStore::open(&folder.path().join("v")).unwrap();
+        assert_eq!(versions.max_versions, 1_000);
+        versions.max_versions = 10;
         for n in 0..13 {
             versions.append(&draft(json!({ "n": n }), None)).unwrap();
         }

@@ -1,34 +1,34 @@
-//! What is different between two documents.
+//! Differences between two documents.
 
-use crate::place::{by_name, is_named_list, pointer};
+use crate::path::{is_named_list, items_by_name, pointer};
 use serde_json::{Map, Value};
 
-/// Something that is different.
+/// One difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// The keys one below the other; things of a list of named ones go by their name.
+pub struct ConfigChange {
+    /// The keys from the root down; an item of a named list is addressed by its name.
     pub path: Vec<String>,
-    /// What was there.
+    /// The old value.
     pub before: Option<Value>,
-    /// What is there.
+    /// The new value.
     pub after: Option<Value>,
 }
 
-/// What happened to something.
+/// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// It is new.
+pub enum ChangeKind {
+    /// The value is new.
     Added,
-    /// It is another.
+    /// The value has changed.
     Changed,
-    /// It is gone.
+    /// The value was removed.
     Removed,
 }
 
-impl What {
-    /// The word for it.
+impl ChangeKind {
+    /// The name used in the API.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Changed => "changed",
@@ -37,45 +37,50 @@ impl What {
     }
 }
 
-impl Change {
-    /// The place as a pointer, in which things of a list of named ones go by their name, as in a patch: `/peer/upstream/rate`.
+impl ConfigChange {
+    /// The path as a JSON pointer. Items of named lists are addressed by name, as in a patch: `/peer/upstream/rate`.
     #[must_use]
     pub fn pointer(&self) -> String {
         pointer(&self.path)
     }
 
-    /// What happened.
+    /// The kind of the difference.
     #[must_use]
-    pub fn what(&self) -> What {
+    pub fn kind(&self) -> ChangeKind {
         match (&self.before, &self.after) {
-            (None, _) => What::Added,
-            (_, None) => What::Removed,
-            _ => What::Changed,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
         }
     }
 }
 
-/// Everything that is different, in the order of the keys. The order of named things counts for nothing; a list of named
-/// things that is empty, or a section, is the same as none.
+/// All differences, in the order of the keys. The order of named items is ignored; an empty named list or an empty
+/// section equals a missing one.
 #[must_use]
-pub fn diff(before: &Value, after: &Value) -> Vec<Change> {
+pub fn diff(before: &Value, after: &Value) -> Vec<ConfigChange> {
     let mut changes = Vec::new();
     compare(Some(before), Some(after), &mut Vec::new(), &mut changes);
     changes
 }
 
-fn compare(before: Option<&Value>, after: Option<&Value>, path: &mut Vec<String>, changes: &mut Vec<Change>) {
+fn compare(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    path: &mut Vec<String>,
+    changes: &mut Vec<ConfigChange>,
+) {
     if before == after {
         return;
     }
     if is_named_list(path)
-        && let (Some(old), Some(new)) = (by_name(before), by_name(after))
+        && let (Some(old), Some(new)) = (items_by_name(before), items_by_name(after))
     {
         compare_keys(&old, &new, path, changes);
         return;
     }
     let nothing = Value::Object(Map::new());
-    // A section that is new is told key by key, so that each of them says what it means.
+    // A new section is reported key by key, because each key has its own effect.
     let section = |side: Option<&'_ Value>| path.len() == 1 && side.is_none();
     let old = if section(before) { Some(&nothing) } else { before };
     let new = if section(after) { Some(&nothing) } else { after };
@@ -83,14 +88,14 @@ fn compare(before: Option<&Value>, after: Option<&Value>, path: &mut Vec<String>
         compare_keys(old, new, path, changes);
         return;
     }
-    changes.push(Change { path: path.clone(), before: before.cloned(), after: after.cloned() });
+    changes.push(ConfigChange { path: path.clone(), before: before.cloned(), after: after.cloned() });
 }
 
 fn compare_keys(
     old: &serde_json::Map<String, Value>,
     new: &serde_json::Map<String, Value>,
     path: &mut Vec<String>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<ConfigChange>,
 ) {
     let added = new.keys().filter(|key| !old.contains_key(*key));
     let mut keys: Vec<&String> = old.keys().chain(added).collect();
@@ -109,29 +114,29 @@ pub(crate) mod tests {
     use serde_json::json;
 
     #[test]
-    fn named_things_are_compared_by_name() {
+    fn named_items_are_compared_by_name() {
         let before = json!({"peer": [{"name": "a", "rate": 1}, {"name": "b"}], "x": 1});
         let after = json!({"peer": [{"name": "c"}, {"name": "a", "rate": 2}], "x": 1});
-        let told: Vec<_> =
-            diff(&before, &after).iter().map(|change| (change.pointer(), change.what())).collect();
+        let found: Vec<_> =
+            diff(&before, &after).iter().map(|change| (change.pointer(), change.kind())).collect();
         assert_eq!(
-            told,
+            found,
             [
-                ("/peer/a/rate".to_owned(), What::Changed),
-                ("/peer/b".to_owned(), What::Removed),
-                ("/peer/c".to_owned(), What::Added),
+                ("/peer/a/rate".to_owned(), ChangeKind::Changed),
+                ("/peer/b".to_owned(), ChangeKind::Removed),
+                ("/peer/c".to_owned(), ChangeKind::Added),
             ]
         );
     }
 
     #[test]
-    fn the_first_peer_of_all_is_told_by_name() {
+    fn a_new_named_list_is_reported_by_item_name() {
         let changes = diff(&json!({}), &json!({"peer": [{"name": "a"}]}));
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].pointer(), "/peer/a");
     }
 
-    /// A tree without order where order means nothing.
+    /// Removes order where it has no meaning.
     fn canonical(value: &Value, path: &mut Vec<String>) -> Value {
         match value {
             Value::Object(map) => {
@@ -148,7 +153,7 @@ pub(crate) mod tests {
                 }
                 Value::Object(result)
             }
-            list @ Value::Array(_) if is_named_list(path) => match by_name(Some(list)) {
+            list @ Value::Array(_) if is_named_list(path) => match items_by_name(Some(list)) {
                 Some(items) => Value::Array(items.into_iter().map(|(_, item)| item).collect()),
                 None => list.clone(),
             },
@@ -156,8 +161,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Does what the changes say.
-    fn apply(document: &Value, changes: &[Change]) -> Value {
+    /// Applies the differences to a document.
+    fn apply(document: &Value, changes: &[ConfigChange]) -> Value {
         let mut document = document.clone();
         for change in changes {
             set(&mut document, &change.path, &mut Vec::new(), change.after.as_ref());
@@ -172,11 +177,11 @@ pub(crate) mod tests {
         };
         if is_named_list(walked) && !value.is_object() {
             let items = value.as_array_mut().expect("a list");
-            let place = items.iter().position(|item| crate::place::name_of(item) == Some(key));
+            let index = items.iter().position(|item| crate::path::item_name(item) == Some(key));
             walked.push(key.clone());
-            match (place, rest.is_empty(), to) {
-                (Some(place), true, None) => drop(items.remove(place)),
-                (Some(place), _, _) => set(&mut items[place], rest, walked, to),
+            match (index, rest.is_empty(), to) {
+                (Some(index), true, None) => drop(items.remove(index)),
+                (Some(index), _, _) => set(&mut items[index], rest, walked, to),
                 (None, _, Some(to)) => items.push(to.clone()),
                 (None, _, None) => {}
             }
@@ -196,9 +201,9 @@ pub(crate) mod tests {
         set(below, rest, walked, to);
     }
 
-    /// Trees that look a little like configurations, and some that do not.
+    /// Random documents, some of which resemble configurations.
     pub(crate) fn trees() -> impl Strategy<Value = Value> {
-        let word = prop_oneof![
+        let scalar = prop_oneof![
             "[a-c~/]{0,3}",
             Just("name".to_owned()),
             Just("password".to_owned()),
@@ -211,10 +216,10 @@ pub(crate) mod tests {
         let leaf = prop_oneof![
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
-            word.clone().prop_map(Value::from),
+            scalar.clone().prop_map(Value::from),
         ];
         let any = leaf.prop_recursive(4, 40, 5, move |inner| {
-            let map = proptest::collection::btree_map(word.clone(), inner.clone(), 0..5);
+            let map = proptest::collection::btree_map(scalar.clone(), inner.clone(), 0..5);
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
                 map.prop_map(|map| Value::Object(map.into_iter().collect())),
@@ -233,18 +238,18 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn doing_what_is_different_gives_the_other(before in trees(), after in trees()) {
-            let done = apply(&before, &diff(&before, &after));
-            prop_assert_eq!(canonical(&done, &mut Vec::new()), canonical(&after, &mut Vec::new()));
+        fn applying_a_diff_yields_the_other_document(before in trees(), after in trees()) {
+            let result = apply(&before, &diff(&before, &after));
+            prop_assert_eq!(canonical(&result, &mut Vec::new()), canonical(&after, &mut Vec::new()));
         }
 
         #[test]
-        fn nothing_is_different_from_itself(tree in trees()) {
+        fn a_document_has_no_diff_with_itself(tree in trees()) {
             prop_assert_eq!(diff(&tree, &tree), vec![]);
         }
 
         #[test]
-        fn no_patch_makes_trouble(tree in trees(), patch in trees()) {
+        fn merge_never_panics(tree in trees(), patch in trees()) {
             let _ = crate::merge(&tree, &patch);
         }
     }
