@@ -1,10 +1,10 @@
 use std::fmt::Write;
 
-/// Octets from outside as text that every data base stores and compares in the same way, and that tells them all apart.
+/// Escapes arbitrary octets as text that every database stores and compares identically, without collisions.
 ///
-/// Printable characters stand for themselves. Control characters, NUL among them, and octets that are no UTF-8 appear
-/// as `\x1f`; a backslash as `\\`.
-pub(crate) fn storable(octets: &[u8]) -> String {
+/// Printable characters are unchanged. Control characters, including NUL, and invalid UTF-8 become `\x1f`; a backslash
+/// becomes `\\`.
+pub(crate) fn escape(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -27,8 +27,8 @@ pub(crate) fn storable(octets: &[u8]) -> String {
     text
 }
 
-/// Reads what [`storable`] wrote; `None` for what it never writes.
-pub(crate) fn stored(text: &str) -> Option<Vec<u8>> {
+/// Decodes the output of [`escape`]; `None` for other input.
+pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -47,8 +47,8 @@ pub(crate) fn stored(text: &str) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// Text of our own (names, notes) without the one character that PostgreSQL does not store.
-pub(crate) fn without_nul(text: &str) -> String {
+/// Replaces NUL, which PostgreSQL does not store, in names and notes.
+pub(crate) fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
@@ -58,21 +58,21 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_people_read() {
-        assert_eq!(storable(b"8613800138000"), "8613800138000");
-        assert_eq!(storable("Café".as_bytes()), "Café");
-        assert_eq!(storable(b"a\0b\\\xff"), "a\\x00b\\\\\\xff");
-        assert_eq!(stored("\\x0"), None);
-        assert_eq!(stored("\\n"), None);
-        assert_eq!(stored("\\x1é"), None);
+    fn escapes_control_and_invalid_octets() {
+        assert_eq!(escape(b"8613800138000"), "8613800138000");
+        assert_eq!(escape("Café".as_bytes()), "Café");
+        assert_eq!(escape(b"a\0b\\\xff"), "a\\x00b\\\\\\xff");
+        assert_eq!(unescape("\\x0"), None);
+        assert_eq!(unescape("\\n"), None);
+        assert_eq!(unescape("\\x1é"), None);
     }
 
     proptest! {
         #[test]
-        fn octets_come_back(octets: Vec<u8>) {
-            let text = storable(&octets);
+        fn escaping_is_reversible(octets: Vec<u8>) {
+            let text = escape(&octets);
             prop_assert!(!text.chars().any(char::is_control));
-            prop_assert_eq!(stored(&text), Some(octets));
+            prop_assert_eq!(unescape(&text), Some(octets));
         }
     }
 }

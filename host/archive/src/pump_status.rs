@@ -2,45 +2,45 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whether the pump works.
+/// The state of the pump.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "state", content = "error", rename_all = "snake_case")]
-pub enum State {
-    /// It has not reached the data base yet.
+pub enum PumpState {
+    /// It has not reached the database yet.
     Starting,
-    /// The data base takes what it is given.
+    /// The database works.
     Up,
-    /// It does not; the text says why.
+    /// The database is down, with the error.
     Down(String),
 }
 
-/// What the pump has done since it was started.
+/// Statistics of the pump since its start.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct PumpStatus {
-    /// Whether it works.
+    /// The state.
     #[serde(flatten)]
-    pub state: State,
-    /// Messages put into the table. Those that were there already, after a crash, do not count.
+    pub state: PumpState,
+    /// Messages archived, without those that were already in the table after a crash.
     pub archived: u64,
-    /// Transactions that did so.
+    /// Transactions committed.
     pub batches: u64,
-    /// Attempts that failed: connections, transactions, reads and removals.
+    /// Failed attempts: connections, transactions, reads and removals.
     pub failures: u64,
-    /// Messages that the data base refuses by themselves. They stay in the queues' store and are tried again.
+    /// Messages that the database rejects. They stay in the source and are retried.
     pub refused: u64,
     /// Messages deleted for their age.
     pub trimmed: u64,
-    /// Messages that wait to be archived.
+    /// Messages waiting to be archived.
     pub backlog: u64,
-    /// Since the data base last did what it should; `None` if it never did.
+    /// Time since the last success; `None` if there was none.
     pub since_success: Option<Duration>,
-    /// What the last transaction took.
+    /// Duration of the last transaction.
     pub last_batch: Duration,
 }
 
 #[derive(Debug)]
-pub(crate) struct Status {
-    state: Mutex<(State, Option<Instant>)>,
+pub(crate) struct PumpMonitor {
+    state: Mutex<(PumpState, Option<Instant>)>,
     pub(crate) archived: AtomicU64,
     pub(crate) batches: AtomicU64,
     pub(crate) failures: AtomicU64,
@@ -49,10 +49,10 @@ pub(crate) struct Status {
     last_batch: AtomicU64,
 }
 
-impl Status {
+impl PumpMonitor {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new((State::Starting, None)),
+            state: Mutex::new((PumpState::Starting, None)),
             archived: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -62,19 +62,19 @@ impl Status {
         }
     }
 
-    /// The data base did something; says whether it was down before.
+    /// Records a success. Returns whether the database was not up before.
     pub(crate) fn up(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *state, (State::Up, Some(Instant::now())));
-        before.0 != State::Up
+        let before = std::mem::replace(&mut *state, (PumpState::Up, Some(Instant::now())));
+        before.0 != PumpState::Up
     }
 
-    /// It did not; says whether that is new.
+    /// Records a failure. Returns whether the database was not down before.
     pub(crate) fn down(&self, why: &str) -> bool {
         self.failures.fetch_add(1, Relaxed);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_down = matches!(state.0, State::Down(_));
-        state.0 = State::Down(why.to_owned());
+        let was_down = matches!(state.0, PumpState::Down(_));
+        state.0 = PumpState::Down(why.to_owned());
         !was_down
     }
 

@@ -1,35 +1,35 @@
-//! What is counted of each message, by hour, account, peer and direction.
+//! Measures counted per message, by hour, account, peer and direction.
 
 use crate::latency::bucket;
 use crate::row::{Direction, Row};
-use model::{Final, ReceiptState, StepKind, Timestamp};
+use model::{DlrState, FinalRecord, StepKind, Timestamp};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A kind of count; together with a code it is a row of table `statistics`.
+/// A measure. Together with a code it is a row of table `statistics`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Measure {
-    /// Accepted; of MO messages these are the replies.
+    /// Accepted; for MO messages, received.
     Accepted,
-    /// The peer took it.
+    /// Accepted by the peer.
     Responded,
-    /// The peer never took it, and refused it last with this code.
+    /// Refused by the peer; the code is that of the last error response.
     Refused,
-    /// A receipt said delivered.
+    /// The last DLR reported delivery.
     Delivered,
-    /// A receipt said that it never will be, with this error.
+    /// The last DLR reported a final failure, with this error code.
     Undelivered,
-    /// It ended; the code is the octet of the final state.
+    /// Finished; the code is the octet of the final state.
     Ended,
-    /// Time from acceptance to the peer's positive answer; the code is the bucket.
+    /// Time from acceptance to the peer's positive response; the code is the bucket.
     ResponseTime,
-    /// Time from acceptance to the last receipt; the code is the bucket.
-    ReportTime,
+    /// Time from acceptance to the last DLR; the code is the bucket.
+    DlrTime,
 }
 
-/// What one message adds.
-pub(crate) type Tally = SmallVec<[(Measure, i64); 6]>;
+/// The measures of one message.
+pub(crate) type MeasureCounts = SmallVec<[(Measure, i64); 6]>;
 
 impl Measure {
     pub(crate) const ALL: [Self; 8] = [
@@ -40,10 +40,10 @@ impl Measure {
         Self::Undelivered,
         Self::Ended,
         Self::ResponseTime,
-        Self::ReportTime,
+        Self::DlrTime,
     ];
 
-    /// The word in the table.
+    /// The value in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -53,7 +53,7 @@ impl Measure {
             Self::Undelivered => "undelivered",
             Self::Ended => "ended",
             Self::ResponseTime => "response_time",
-            Self::ReportTime => "report_time",
+            Self::DlrTime => "report_time",
         }
     }
 
@@ -61,9 +61,9 @@ impl Measure {
         Self::ALL.into_iter().find(|measure| measure.name() == name)
     }
 
-    /// What a message that ended so adds.
-    pub(crate) fn of(accepted_at: Timestamp, ended: &Final) -> Tally {
-        let mut tally = Tally::new();
+    /// The measures of a finished message.
+    pub(crate) fn of(accepted_at: Timestamp, ended: &FinalRecord) -> MeasureCounts {
+        let mut tally = MeasureCounts::new();
         tally.push((Self::Accepted, 0));
         tally.push((Self::Ended, i64::from(ended.state as u8)));
         let (mut responded, mut refused, mut reported) = (None, None, None);
@@ -71,7 +71,7 @@ impl Measure {
             match step.kind {
                 StepKind::Responded { .. } => responded = responded.or(Some(step.at)),
                 StepKind::Refused { code } => refused = Some(code),
-                StepKind::Reported { state, error } => reported = Some((step.at, state, error)),
+                StepKind::DlrReceived { state, error } => reported = Some((step.at, state, error)),
                 _ => {}
             }
         }
@@ -82,21 +82,21 @@ impl Measure {
             tally.push((Self::Refused, i64::from(code)));
         }
         if let Some((at, state, error)) = reported {
-            match ReceiptState::from_octet(state) {
-                Some(ReceiptState::Delivered) => tally.push((Self::Delivered, 0)),
+            match DlrState::from_octet(state) {
+                Some(DlrState::Delivered) => tally.push((Self::Delivered, 0)),
                 Some(state) if !state.is_final() => return tally,
                 _ => tally.push((Self::Undelivered, i64::from(error))),
             }
-            tally.push((Self::ReportTime, bucket(at.0.saturating_sub(accepted_at.0))));
+            tally.push((Self::DlrTime, bucket(at.0.saturating_sub(accepted_at.0))));
         }
         tally
     }
 }
 
-/// Under what is counted.
+/// The key of a count.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Key {
-    /// Hours since the Unix epoch, of the acceptance.
+pub(crate) struct StatisticsKey {
+    /// The hour of acceptance, in hours since the Unix epoch.
     pub(crate) hour: i64,
     pub(crate) account: Arc<str>,
     pub(crate) peer: Arc<str>,
@@ -105,19 +105,19 @@ pub(crate) struct Key {
     pub(crate) code: i64,
 }
 
-/// Milliseconds of an hour.
+/// One hour in milliseconds.
 pub(crate) const HOUR: i64 = 3_600_000;
 
-/// What a batch of rows adds to the tables beside `messages`.
+/// Increments of the tables `statistics` and `hours` by a batch of rows.
 #[derive(Debug, Default)]
-pub(crate) struct Sums {
-    /// Table `statistics`.
-    pub(crate) counts: BTreeMap<Key, i64>,
-    /// Table `hours`: smallest and largest id of the hour.
+pub(crate) struct StatisticsDelta {
+    /// Rows of table `statistics`.
+    pub(crate) counts: BTreeMap<StatisticsKey, i64>,
+    /// Rows of table `hours`: smallest and largest id of the hour.
     pub(crate) hours: BTreeMap<i64, (i64, i64)>,
 }
 
-impl Sums {
+impl StatisticsDelta {
     pub(crate) fn of(rows: &[Row]) -> Self {
         let mut sums = Self::default();
         for row in rows {
@@ -125,7 +125,7 @@ impl Sums {
             let ends = sums.hours.entry(hour).or_insert((row.id, row.id));
             *ends = (ends.0.min(row.id), ends.1.max(row.id));
             for (measure, code) in &row.tally {
-                let key = Key {
+                let key = StatisticsKey {
                     hour,
                     account: row.account.clone(),
                     peer: row.peer.clone(),
