@@ -1,13 +1,13 @@
-//! JSON whose objects have each member once. RFC 8259 §4 leaves open what a repeated one means, so it is refused.
+//! JSON with unique member names. RFC 8259 §4 does not define the meaning of duplicates, so they are rejected.
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// A value of which no object names a member twice.
-pub(crate) struct Unique(pub(crate) Value);
+/// A JSON value without duplicate member names.
+pub(crate) struct UniqueJson(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
     }
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
+        while let Some(UniqueJson(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some((name, Unique(value))) = members.next_entry::<String, Unique>()? {
+        while let Some((name, UniqueJson(value))) = members.next_entry::<String, UniqueJson>()? {
             if map.contains_key(&name) {
                 return Err(de::Error::custom(format_args!("the member {name:?} is there twice")));
             }
@@ -76,8 +76,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_member_is_there_once_at_any_depth() {
-        let read = |text: &str| serde_json::from_str::<Unique>(text).map(|Unique(value)| value);
+    fn duplicate_members_are_rejected_at_any_depth() {
+        let read = |text: &str| serde_json::from_str::<UniqueJson>(text).map(|UniqueJson(value)| value);
         let text = r#"{"a": [1, -1, 1.5, "x\u00e9", null, true, {"a": {}}], "b": {"a": 1}}"#;
         assert_eq!(read(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
         for text in [r#"{"a": 1, "a": 1}"#, r#"[{"b": {"to": 1, "t\u006f": 2}}]"#] {
@@ -85,7 +85,7 @@ mod tests {
             assert!(error.contains("twice"), "{error}");
         }
         assert_eq!(read("[]").unwrap(), json!([]));
-        // Nesting stays bounded, as that of any other value.
+        // Nesting is limited, as for any other value.
         assert!(read(&"[".repeat(100_000)).is_err());
     }
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Calls by method and result.
 pub type RequestCounts = BTreeMap<(&'static str, &'static str), u64>;
 
-/// What an account's calls and pushes have come to.
+/// Counters of an account's calls and pushes.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct CallCounts {
     requests: Mutex<RequestCounts>,
     pub(crate) accepted: AtomicU64,
     pub(crate) fetched: AtomicU64,
@@ -25,7 +25,7 @@ struct LastPush {
     error: Option<String>,
 }
 
-impl Counts {
+impl CallCounts {
     pub(crate) fn request(&self, method: &'static str, result: &'static str) {
         *self.requests.lock().entry((method, result)).or_default() += 1;
     }
@@ -37,21 +37,21 @@ impl Counts {
         last.error = None;
     }
 
-    /// Says whether pushes went well before.
+    /// Records a failed push. Returns whether the previous push succeeded.
     pub(crate) fn push_failed(&self, error: String) -> bool {
         self.push_failures.fetch_add(1, Relaxed);
         self.push.lock().error.replace(error).is_none()
     }
 
-    pub(crate) fn show(&self, name: &str, url: Option<&str>) -> AccountState {
+    pub(crate) fn to_item(&self, name: &str, url: Option<&str>) -> BusinessAccountState {
         let last = self.push.lock();
-        AccountState {
+        BusinessAccountState {
             name: name.to_owned(),
             requests: self.requests.lock().clone(),
             accepted: self.accepted.load(Relaxed),
             fetched: self.fetched.load(Relaxed),
             leased: self.leased.load(Relaxed),
-            push: url.map(|url| PushState {
+            push: url.map(|url| PushStatus {
                 url: url.to_owned(),
                 pushed: self.pushed.load(Relaxed),
                 failures: self.push_failures.load(Relaxed),
@@ -63,12 +63,12 @@ impl Counts {
     }
 }
 
-/// What the admin sees of one account.
+/// The state of an account, for the admin API.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AccountState {
-    /// Its name.
+pub struct BusinessAccountState {
+    /// The account's name.
     pub name: String,
-    /// Its calls.
+    /// The account's calls.
     pub requests: RequestCounts,
     /// Messages accepted.
     pub accepted: u64,
@@ -76,23 +76,23 @@ pub struct AccountState {
     pub fetched: u64,
     /// Items fetched and not acknowledged yet.
     pub leased: u64,
-    /// Its pushes, where it has a URL.
-    pub push: Option<PushState>,
+    /// The account's pushes, if it has a push URL.
+    pub push: Option<PushStatus>,
 }
 
-/// What the admin sees of an account's pushes.
+/// The state of an account's pushes, for the admin API.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PushState {
-    /// Where to.
+pub struct PushStatus {
+    /// The push URL.
     pub url: String,
-    /// Items taken.
+    /// Items pushed successfully.
     pub pushed: u64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failures: u64,
-    /// Items on their way.
+    /// Items in flight.
     pub in_flight: u64,
-    /// When one was last taken.
+    /// The time of the last success.
     pub last_success: Option<Timestamp>,
-    /// Why the last one was not, if that is the newest news.
+    /// The error of the last push; `None` if it succeeded.
     pub last_error: Option<String>,
 }
