@@ -1,45 +1,46 @@
-//! How queues and links stand: what of the API's lists pages need.
+//! The queues and links of the API, with the fields that pages need.
 
-use crate::ask::Refusal;
-use crate::visit::Visit;
+use crate::api::ApiError;
+use crate::request_context::RequestContext;
 use serde::Deserialize;
 
-/// A peer's or an account's queue.
+/// The queue of a peer or an account.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Queue {
+pub(crate) struct QueueStatus {
     pub(crate) peer: String,
     pub(crate) configured: bool,
+    /// Queued messages, including those behind a subscriber lock.
     pub(crate) queued: u64,
-    pub(crate) aside: u64,
+    pub(crate) suspended: u64,
     pub(crate) deferred: u64,
     pub(crate) resolving: u64,
     pub(crate) in_flight: u64,
     pub(crate) uncertain: u64,
-    pub(crate) awaiting_receipt: u64,
+    pub(crate) awaiting_dlr: u64,
     pub(crate) oldest: Option<u64>,
     pub(crate) links: usize,
-    pub(crate) brake: String,
+    pub(crate) blocked_by: String,
     pub(crate) learnt_rate: Option<f64>,
 }
 
-impl Queue {
-    /// All that waits.
+impl QueueStatus {
+    /// The number of all unfinished messages.
     pub(crate) fn waiting(&self) -> u64 {
         self.queued
-            + self.aside
+            + self.suspended
             + self.deferred
             + self.resolving
             + self.in_flight
             + self.uncertain
-            + self.awaiting_receipt
+            + self.awaiting_dlr
     }
 }
 
 /// A link.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Link {
+pub(crate) struct LinkStatus {
     pub(crate) peer: String,
     pub(crate) role: String,
     pub(crate) phase: String,
@@ -49,28 +50,28 @@ pub(crate) struct Link {
     pub(crate) window: u64,
     pub(crate) in_flight: u64,
     pub(crate) round_trip_us: Option<u64>,
-    pub(crate) brake: String,
+    pub(crate) blocked_by: String,
     pub(crate) since: u64,
     pub(crate) down_since: Option<u64>,
     pub(crate) last_error: Option<String>,
     pub(crate) back_off_until: Option<u64>,
 }
 
-impl Link {
+impl LinkStatus {
     pub(crate) fn is_up(&self) -> bool {
         self.phase == "bound"
     }
 
-    /// The time to an answer, in milliseconds.
+    /// The round-trip time, in milliseconds.
     pub(crate) fn round_trip(&self) -> Option<f64> {
         self.round_trip_us.map(|micros| micros as f64 / 1_000.0)
     }
 }
 
-pub(crate) async fn queues(visit: &Visit) -> Result<Vec<Queue>, Refusal> {
-    visit.get("/v1/queues").await
+pub(crate) async fn queues(context: &RequestContext) -> Result<Vec<QueueStatus>, ApiError> {
+    context.get("/v1/queues").await
 }
 
-pub(crate) async fn links(visit: &Visit) -> Result<Vec<Link>, Refusal> {
-    visit.get("/v1/links").await
+pub(crate) async fn links(context: &RequestContext) -> Result<Vec<LinkStatus>, ApiError> {
+    context.get("/v1/links").await
 }

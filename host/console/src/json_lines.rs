@@ -1,10 +1,10 @@
-//! Where in a text a JSON pointer points, so that what is wrong can be shown there.
+//! Maps JSON pointers to lines of a JSON text, and shows problems at their lines.
 
 use maud::{Markup, html};
 use std::collections::HashMap;
 
-/// The line, from 1, of everything in a JSON text, by JSON pointer. As far as the text goes where it is no JSON.
-pub(crate) fn lines(text: &str) -> HashMap<String, usize> {
+/// The line of each value of a JSON text, from 1, by JSON pointer. Stops at the first syntax error.
+pub(crate) fn line_numbers(text: &str) -> HashMap<String, usize> {
     let mut reader = Reader { octets: text.as_bytes(), at: 0, line: 1, found: HashMap::new() };
     reader.value(&mut String::new(), 0);
     reader.found
@@ -17,8 +17,8 @@ struct Reader<'a> {
     found: HashMap<String, usize>,
 }
 
-/// Deeper than any configuration; a text that is deeper is not followed further.
-const DEEPEST: usize = 64;
+/// The maximum depth of a text. Configurations are less deep.
+const MAX_DEPTH: usize = 64;
 
 impl Reader<'_> {
     fn peek(&mut self) -> Option<u8> {
@@ -33,10 +33,10 @@ impl Reader<'_> {
         None
     }
 
-    fn takes(&mut self, wanted: u8) -> bool {
-        let there = self.peek() == Some(wanted);
-        self.at += usize::from(there);
-        there
+    fn consume(&mut self, octet: u8) -> bool {
+        let is_next = self.peek() == Some(octet);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn text(&mut self) -> Option<String> {
@@ -56,13 +56,13 @@ impl Reader<'_> {
         serde_json::from_slice(self.octets.get(start..self.at)?).ok()
     }
 
-    /// Whether it could be read to its end.
+    /// Reads a value; returns whether it is complete.
     fn value(&mut self, pointer: &mut String, depth: usize) -> bool {
         let Some(first) = self.peek() else { return false };
         self.found.entry(pointer.clone()).or_insert(self.line);
-        let whole = pointer.len();
+        let pointer_length = pointer.len();
         match first {
-            _ if depth > DEEPEST => false,
+            _ if depth > MAX_DEPTH => false,
             b'{' => {
                 self.at += 1;
                 while self.peek() == Some(b'"') {
@@ -70,14 +70,14 @@ impl Reader<'_> {
                     pointer.push('/');
                     pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
                     self.found.insert(pointer.clone(), self.line);
-                    let read = self.takes(b':') && self.value(pointer, depth + 1);
-                    pointer.truncate(whole);
+                    let read = self.consume(b':') && self.value(pointer, depth + 1);
+                    pointer.truncate(pointer_length);
                     if !read {
                         return false;
                     }
-                    self.takes(b',');
+                    self.consume(b',');
                 }
-                self.takes(b'}')
+                self.consume(b'}')
             }
             b'[' => {
                 self.at += 1;
@@ -85,14 +85,14 @@ impl Reader<'_> {
                 while self.peek().is_some_and(|octet| octet != b']') {
                     pointer.push_str(&format!("/{index}"));
                     let read = self.value(pointer, depth + 1);
-                    pointer.truncate(whole);
+                    pointer.truncate(pointer_length);
                     if !read {
                         return false;
                     }
                     index += 1;
-                    self.takes(b',');
+                    self.consume(b',');
                 }
-                self.takes(b']')
+                self.consume(b']')
             }
             b'"' => self.text().is_some(),
             _ => {
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 }
 
-/// The line of what a pointer points at, or of the nearest thing around it.
+/// The line of a pointer, or of its nearest ancestor.
 pub(crate) fn line_of(lines: &HashMap<String, usize>, pointer: &str) -> Option<usize> {
     let mut pointer = pointer;
     loop {
@@ -117,8 +117,8 @@ pub(crate) fn line_of(lines: &HashMap<String, usize>, pointer: &str) -> Option<u
     }
 }
 
-/// The line that a message speaks of: `line 3`, or `line: 3`.
-pub(crate) fn line_in(message: &str) -> Option<usize> {
+/// The line number in an error message: `line 3` or `line: 3`.
+pub(crate) fn line_in_message(message: &str) -> Option<usize> {
     let lower = message.to_ascii_lowercase();
     lower.match_indices("line").find_map(|(at, _)| {
         let after = lower.get(at + 4..)?.trim_start_matches([' ', ':', '=']);
@@ -127,21 +127,22 @@ pub(crate) fn line_in(message: &str) -> Option<usize> {
     })
 }
 
-/// The lines of a text around those where something is wrong, numbered, each with what is wrong below it.
-pub(crate) fn excerpt(text: &str, wrong: &[(usize, String)]) -> Markup {
+/// The lines around the problems of a text, numbered, each with its problems below it.
+pub(crate) fn excerpt(text: &str, problems_by_line: &[(usize, String)]) -> Markup {
     let lines: Vec<&str> = text.lines().collect();
-    let near = |line: usize| wrong.iter().any(|(at, _)| line.abs_diff(*at) <= 2);
-    let shown: Vec<usize> = (1..=lines.len()).filter(|line| near(*line)).take(crate::table::MOST).collect();
+    let is_near = |line: usize| problems_by_line.iter().any(|(at, _)| line.abs_diff(*at) <= 2);
+    let shown: Vec<usize> =
+        (1..=lines.len()).filter(|line| is_near(*line)).take(crate::table::MAX_ROWS).collect();
     html! {
         @if !shown.is_empty() {
-            ol.source tabindex="0" role="group" aria-label="The places in the text" {
-                @for (place, line) in shown.iter().enumerate() {
-                    @if place > 0 && shown[place - 1] + 1 != *line { li.gap aria-hidden="true" { "⋯" } }
-                    @let here: Vec<_> = wrong.iter().filter(|(at, _)| at == line).collect();
-                    li.wrong[!here.is_empty()] id=(format!("line-{line}")) {
+            ol.excerpt tabindex="0" role="group" aria-label="Problems in the text" {
+                @for (index, line) in shown.iter().enumerate() {
+                    @if index > 0 && shown[index - 1] + 1 != *line { li.gap aria-hidden="true" { "⋯" } }
+                    @let line_problems: Vec<_> = problems_by_line.iter().filter(|(at, _)| at == line).collect();
+                    li.invalid[!line_problems.is_empty()] id=(format!("line-{line}")) {
                         span.number { (line) }
                         code { (lines[line - 1]) }
-                        @for (_, what) in here { strong.what { (what) } }
+                        @for (_, what) in line_problems { strong.problem { (what) } }
                     }
                 }
             }
@@ -154,9 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_has_its_line_as_far_as_the_text_can_be_read() {
+    fn every_value_has_its_line() {
         let text = "{\n  \"peer\": [\n    {\n      \"name\": \"a\\\"}\",\n      \"links\": 2\n    },\n    {\n      \"name\": \"b\"\n    }\n  ],\n  \"a/b~\": null\n}";
-        let lines = lines(text);
+        let lines = line_numbers(text);
         for (pointer, line) in [
             ("", 1),
             ("/peer", 2),
@@ -173,24 +174,24 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_json_does_no_harm() {
+    fn invalid_json_is_accepted() {
         for text in ["", "{", "[1,", "{\"a\"", "\"\\", "}", "[[[[", "{\"a\":}", "nul", "[\"é"] {
-            lines(text);
+            line_numbers(text);
         }
-        lines(&"[".repeat(100_000));
+        line_numbers(&"[".repeat(100_000));
     }
 
     #[test]
-    fn the_line_is_found_in_what_a_parser_says() {
-        assert_eq!(line_in("TOML parse error at line 12, column 3"), Some(12));
-        assert_eq!(line_in("the outline is wrong; Line: 4"), Some(4));
-        assert_eq!(line_in("no place is known"), None);
+    fn the_line_is_found_in_parser_errors() {
+        assert_eq!(line_in_message("TOML parse error at line 12, column 3"), Some(12));
+        assert_eq!(line_in_message("the outline is wrong; Line: 4"), Some(4));
+        assert_eq!(line_in_message("no place is known"), None);
     }
 
     #[test]
     fn an_excerpt_is_escaped_and_marks_its_line() {
-        let drawn = excerpt("a\nb\n<b>\nd\ne\nf", &[(3, "no <b> here".to_owned())]).into_string();
-        assert!(drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"), "{drawn}");
-        assert!(drawn.contains("id=\"line-1\"") && !drawn.contains("id=\"line-6\""), "{drawn}");
+        let html_text = excerpt("a\nb\n<b>\nd\ne\nf", &[(3, "no <b> here".to_owned())]).into_string();
+        assert!(html_text.contains("&lt;b&gt;") && !html_text.contains("<b>"), "{html_text}");
+        assert!(html_text.contains("id=\"line-1\"") && !html_text.contains("id=\"line-6\""), "{html_text}");
     }
 }

@@ -1,4 +1,4 @@
-//! An API that answers as the real one does, with what it was given to say: for pictures, and for tests of what is drawn.
+//! A fake API with prepared answers, for screenshots and tests of pages.
 
 use axum::extract::{Path, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -9,8 +9,8 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What sessions of the stub say of themselves.
-const CSRF: &str = "stub+csrf=1";
+/// The CSRF token of every session of this fake.
+const CSRF: &str = "test+csrf=1";
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
@@ -27,8 +27,8 @@ fn role(headers: &HeaderMap) -> Option<String> {
     pairs.find(|(name, _)| *name == "switchyard-session").map(|(_, role)| role.to_owned())
 }
 
-fn who(role: &str) -> Value {
-    let rights: &[&str] = match role {
+fn principal(role: &str) -> Value {
+    let permissions: &[&str] = match role {
         "admin" => &[
             "own",
             "read",
@@ -39,18 +39,18 @@ fn who(role: &str) -> Value {
             "manage-money",
             "manage-users",
             "manage-backups",
-            "manage-machine",
+            "manage-appliance",
         ],
         "operator" => &["own", "read", "operate"],
         "viewer" => &["own", "read"],
         _ => &["own"],
     };
     let account = (role == "account").then_some("acme");
-    json!({ "user": format!("{role}-person"), "role": role, "rights": rights, "bodies": role == "admin", "account": account, "csrf": CSRF, "until": now() + 3_600_000 })
+    json!({ "user": format!("{role}-person"), "role": role, "permissions": permissions, "bodies": role == "admin", "account": account, "csrf": CSRF, "until": now() + 3_600_000 })
 }
 
-/// As the real guard: who it is, whether the form is ours, and a viewer changes nothing.
-async fn guard(request: Request, next: Next) -> Response {
+/// Checks session, CSRF token and role, as the real API does.
+async fn check_session(request: Request, next: Next) -> Response {
     if request.uri().path() == "/v1/sessions" {
         return next.run(request).await;
     }
@@ -67,21 +67,24 @@ async fn guard(request: Request, next: Next) -> Response {
         }
         let own = request.uri().path() == "/v1/sessions/current" || request.uri().path() == "/v1/explain";
         if role == "viewer" && !own {
-            return problem(StatusCode::FORBIDDEN, "the right `operate` is missing: this user is a viewer");
+            return problem(
+                StatusCode::FORBIDDEN,
+                "the permission `operate` is missing: this user is a viewer",
+            );
         }
     }
     next.run(request).await
 }
 
-async fn open(Json(wish): Json<Value>) -> Response {
-    let role = match (wish["token"].as_str(), wish["user"].as_str(), wish["password"].as_str()) {
-        (Some("stub-token"), ..) => "admin",
+async fn log_in(Json(request): Json<Value>) -> Response {
+    let role = match (request["token"].as_str(), request["user"].as_str(), request["password"].as_str()) {
+        (Some("test-token"), ..) => "admin",
         (None, Some(user @ ("admin" | "operator" | "viewer" | "account")), Some("password")) => user,
         _ => return problem(StatusCode::UNAUTHORIZED, "not right"),
     };
-    let told = who(role);
+    let answer = principal(role);
     let cookie = format!("switchyard-session={role}; HttpOnly; SameSite=Strict; Path=/");
-    ([(header::SET_COOKIE, cookie)], Json(told)).into_response()
+    ([(header::SET_COOKIE, cookie)], Json(answer)).into_response()
 }
 
 fn subscriber(name: &str) -> Response {
@@ -97,15 +100,15 @@ fn subscriber(name: &str) -> Response {
     .into_response()
 }
 
-fn pulse() -> Value {
+fn recent_metrics() -> Value {
     let every = 2_000;
     let end = now() / every * every;
     let wave = |at: u64, slow: f64, high: f64| (1.0 + (at as f64 / slow / 1_000.0).sin()) * high;
     let (mut accepted, mut delivered, mut failed, mut refused, mut commits, mut commit_us) =
         (10_000.0, 9_000.0, 12.0, 3.0, 0_u64, 0_u64);
     let samples: Vec<Value> = (0..300_u64)
-        .map(|place| {
-            let at = end - (299 - place) * every;
+        .map(|index| {
+            let at = end - (299 - index) * every;
             let rate = 180.0 + wave(at, 41.0, 90.0) + wave(at, 7.0, 25.0);
             accepted += rate * 2.0;
             delivered += (rate - wave(at, 23.0, 18.0)) * 2.0;
@@ -120,7 +123,7 @@ fn pulse() -> Value {
             })
         })
         .collect();
-    json!({ "every-ms": every, "most": 300, "samples": samples })
+    json!({ "interval-ms": every, "capacity": 300, "samples": samples })
 }
 
 fn status() -> Value {
@@ -169,67 +172,67 @@ fn attention() -> Value {
     ])
 }
 
-fn name(kind: &str, place: usize) -> String {
+fn name(kind: &str, index: usize) -> String {
     let first = ["north", "harbour", "meridian", "union", "lake", "coast"];
-    match (kind, first.get(place)) {
+    match (kind, first.get(index)) {
         ("peer", Some(name)) => (*name).to_owned(),
-        ("account", _) if place == 0 => "acme".to_owned(),
-        ("account", _) if place == 1 => "demo".to_owned(),
-        _ => format!("{kind}-{place:05}"),
+        ("account", _) if index == 0 => "acme".to_owned(),
+        ("account", _) if index == 1 => "demo".to_owned(),
+        _ => format!("{kind}-{index:05}"),
     }
 }
 
 fn queues(peers: usize, accounts: usize) -> Value {
-    let row = |name: String, place: usize| {
-        let queued = if place.is_multiple_of(3) { place as u64 * 7 % 400 } else { 0 };
-        let uncertain = u64::from(place == 2) * 3;
+    let row = |name: String, index: usize| {
+        let queued = if index.is_multiple_of(3) { index as u64 * 7 % 400 } else { 0 };
+        let uncertain = u64::from(index == 2) * 3;
         json!({
-            "peer": name, "configured": true, "queued": queued, "aside": 0, "parked": 0, "deferred": place as u64 % 5, "resolving": 0,
-            "in_flight": place as u64 % 9, "uncertain": uncertain, "awaiting_receipt": place as u64 * 3 % 50,
-            "oldest": (queued > 0).then(|| now() - 1_000 * 60 * (place as u64 + 4)), "links": usize::from(place != 1) * 2,
-            "brake": if place == 1 { "no link is up".to_owned() } else if queued > 0 { format!("our rate limit, until {}", now() + 800) } else { "idle".to_owned() },
+            "peer": name, "configured": true, "queued": queued, "subscriber_locked": queued / 7, "suspended": u64::from(index == 1) * 4, "blocked_subscribers": 0, "deferred": index as u64 % 5, "resolving": 0,
+            "in_flight": index as u64 % 9, "uncertain": uncertain, "awaiting_dlr": index as u64 * 3 % 50,
+            "oldest": (queued > 0).then(|| now() - 1_000 * 60 * (index as u64 + 4)), "links": usize::from(index != 1) * 2,
+            "blocked_by": if index == 1 { "no link is up".to_owned() } else if queued > 0 { format!("rate limit, until {}", now() + 800) } else { "idle".to_owned() },
         })
     };
-    let peers = (0..peers).map(|place| row(name("peer", place), place));
+    let peers = (0..peers).map(|index| row(name("peer", index), index));
     let all: Vec<Value> =
-        peers.chain((0..accounts).map(|place| row(name("account", place), place + 2))).collect();
+        peers.chain((0..accounts).map(|index| row(name("account", index), index + 2))).collect();
     json!(all)
 }
 
 fn links(peers: usize, accounts: usize) -> Value {
-    let row = |name: String, role: &str, place: usize| {
-        let down = place == 1 && role == "client";
+    let row = |name: String, role: &str, index: usize| {
+        let down = index == 1 && role == "client";
         json!({
-            "id": (!down).then_some(place), "peer": name, "role": role, "phase": if down { "backing-off" } else { "bound" },
-            "remote": format!("192.0.2.{}:2775", place % 250), "bind": (!down).then_some("transceiver"), "tls": place.is_multiple_of(2), "window": 500,
-            "in_flight": place % 40, "unanswered_in": 0, "round_trip_us": (!down).then_some(12_000 + place * 130 % 9_000), "brake": if down { "not-bound" } else { "none" },
+            "id": (!down).then_some(index), "peer": name, "role": role, "phase": if down { "backing-off" } else { "bound" },
+            "remote": format!("192.0.2.{}:2775", index % 250), "bind": (!down).then_some("transceiver"), "tls": index.is_multiple_of(2), "window": 500,
+            "in_flight": index % 40, "unanswered_in": 0, "round_trip_us": (!down).then_some(12_000 + index * 130 % 9_000), "blocked_by": if down { "not-bound" } else { "none" },
             "received": {}, "sent": {}, "refused_by_us": {}, "refused_by_peer": {}, "since": now() - 1_000 * 60 * 47,
             "down_since": down.then(|| now() - 1_000 * 60 * 47),
             "last_error": down.then_some("connection refused (192.0.2.1:2775): is the SMSC up, and does it let us in?"),
             "back_off_until": down.then(|| now() + 12_000),
         })
     };
-    let peers = (0..peers).flat_map(|place| {
-        [row(name("peer", place), "client", place), row(name("peer", place), "client", place)]
+    let peers = (0..peers).flat_map(|index| {
+        [row(name("peer", index), "client", index), row(name("peer", index), "client", index)]
     });
     let all: Vec<Value> = peers
-        .chain((0..accounts).step_by(2).map(|place| row(name("account", place), "server", place)))
+        .chain((0..accounts).step_by(2).map(|index| row(name("account", index), "server", index)))
         .collect();
     json!(all)
 }
 
 fn document(peers: usize, accounts: usize) -> Value {
     let peers: Vec<Value> = (0..peers)
-        .map(|place| json!({ "name": name("peer", place), "address": format!("smsc-{place}.example.net:2775"), "system-id": "switchyard", "password": "(unchanged)", "links": 2, "window": 500, "receipts": true, "retry": ["10s", "1m", "5m"], "long-text": "udh" }))
+        .map(|index| json!({ "name": name("peer", index), "address": format!("smsc-{index}.example.net:2775"), "system-id": "switchyard", "password": "(unchanged)", "links": 2, "window": 500, "dlrs": true, "retry": ["10s", "1m", "5m"], "long-text": "udh" }))
         .collect();
     let accounts: Vec<Value> = (0..accounts)
-        .map(|place| json!({ "name": name("account", place), "password-hash": "(unchanged)", "bind": ["transceiver"], "networks": ["192.0.2.0/24"], "window": 1000, "validity": "2d" }))
+        .map(|index| json!({ "name": name("account", index), "password-hash": "(unchanged)", "bind": ["transceiver"], "networks": ["192.0.2.0/24"], "window": 1000, "validity": "2d" }))
         .collect();
     json!({
-        "appliance": { "name": "SWITCHYARD", "drain": "10s", "free-space-watermark": "512MiB" },
+        "appliance": { "name": "SWITCHYARD", "shutdown-timeout": "10s", "free-space-watermark": "512MiB" },
         "listener": [{ "name": "smpp", "listen": "127.0.0.1:2775", "connections": 1000 }],
         "peer": peers, "account": accounts,
-        "gateway": [{ "name": "unicom", "address": "smg.example.net:8801", "node": 3_010_012_345_u64, "login-name": "us", "login-password": "(unchanged)", "its-name": "smg", "its-password": "(unchanged)", "connections": 2 }],
+        "gateway": [{ "name": "unicom", "address": "smg.example.net:8801", "node": 3_010_012_345_u64, "login-name": "us", "login-password": "(unchanged)", "inbound-login-name": "smg", "inbound-login-password": "(unchanged)", "connections": 2 }],
     })
 }
 
@@ -267,7 +270,7 @@ fn hook(hook: &str, whole: bool) -> Value {
     if is_router {
         found["candidate"] = json!({
             "since": now() - 300_000, "mode": "shadow", "chain": [binding("9be10cc2d877")], "counts": counts("9be10cc2d877", 51_220, 0),
-            "asked": 0, "failed": 0, "passed": 0,
+            "asked": 0, "failed": 0, "bypassed": 0,
             "comparison": { "compared": 51_220, "same": 50_901, "different": 319, "skipped": 12, "differences": [
                 { "from": "forward north", "to": "forward harbour", "count": 300, "samples": ["acme: AC** to +4915****678", "acme: AC** to +4915****031"], "messages": ["1", null] },
                 { "from": "reject no-route", "to": "forward <meridian>", "count": 19, "samples": ["demo: 106** to +4477****123"], "messages": ["4"] },
@@ -292,17 +295,17 @@ fn trace(id: &str, body: bool) -> Value {
     json!({
         "id": id, "state": if id == "3" { "uncertain" } else if id == "2" { "deferred" } else { "delivered" }, "finished": id == "1", "origin": "acme",
         "source": "ACME", "destination": if body { "+4915112345678" } else { "+49151****678" }, "accepted_at": at, "expires_at": at + 172_800_000,
-        "why_here": { "plugin": "router", "version": "4f0c2d91aa17", "note": "prefix +49", "verdict": "forward: north (rank 0, weight 1); harbour (rank 1, weight 1)", "leg": 0 },
+        "routing": { "plugin": "router", "version": "4f0c2d91aa17", "note": "prefix +49", "verdict": "forward: north (rank 0, weight 1); harbour (rank 1, weight 1)", "leg": 0 },
         "price": { "plugin": "biller", "version": "77aa01b2c3d4", "note": "DE, standard", "account": "acme", "amount": 42_500 },
-        "why_late": (id != "1").then(|| format!("the next attempt, or its schedule, is at {}", now() + 60_000)),
+        "waiting_for": (id != "1").then(|| format!("next attempt at {}", now() + 60_000)),
         "steps": [
-            { "at": at, "what": "accepted, and on disk" },
+            { "at": at, "what": "accepted and written to disk" },
             { "at": at + 12, "what": "submitted to north, attempt 1" },
             { "at": at + 61, "what": "refused by the peer: 0x58" },
             { "at": at + 61, "what": format!("deferred until {}", at + 10_061) },
             { "at": at + 10_064, "what": "submitted to north, attempt 2" },
-            { "at": at + 10_102, "what": "taken by the peer, as \"7fa90211\"" },
-            { "at": at + 12_220, "what": "receipt: Delivered, error 0" },
+            { "at": at + 10_102, "what": "accepted by the peer, id \"7fa90211\"" },
+            { "at": at + 12_220, "what": "DLR: Delivered, error 0" },
             { "at": at + 12_221, "what": "charged 42500" },
         ],
         "peer_ids": ["7fa90211"], "length": 61, "body": body.then_some("Your code is 1234. <b>Do not</b> tell it to anybody.\nACME"),
@@ -312,9 +315,9 @@ fn trace(id: &str, body: bool) -> Value {
 fn messages() -> Value {
     let states = ["delivered", "deferred", "uncertain", "queued", "failed", "submitted"];
     let all: Vec<Value> = (0..50_u64)
-        .map(|place| json!({
-            "id": (place + 1).to_string(), "at": now() - place * 4_217, "state": states[(place % 6) as usize], "finished": place % 2 == 0, "account": "acme",
-            "peer": name("peer", place as usize % 6), "source": if place == 4 { "<b>ACME" } else { "ACME" }, "destination": format!("+49151****{:03}", place * 17 % 1000), "length": 61 + place,
+        .map(|index| json!({
+            "id": (index + 1).to_string(), "at": now() - index * 4_217, "state": states[(index % 6) as usize], "finished": index % 2 == 0, "account": "acme",
+            "peer": name("peer", index as usize % 6), "source": if index == 4 { "<b>ACME" } else { "ACME" }, "destination": format!("+49151****{:03}", index * 17 % 1000), "length": 61 + index,
         }))
         .collect();
     json!({ "messages": all, "next": "c50" })
@@ -352,8 +355,8 @@ async fn merge(headers: HeaderMap, body: String) -> Response {
         .into_response()
 }
 
-async fn replay(Json(wish): Json<Value>) -> Response {
-    if wish["policy"].as_str().is_some_and(|policy| policy.contains("wrong")) {
+async fn replay(Json(request): Json<Value>) -> Response {
+    if request["policy"].as_str().is_some_and(|policy| policy.contains("wrong")) {
         return problem(
             StatusCode::UNPROCESSABLE_ENTITY,
             "router refuses its policy: line 5: `prefix` must be digits with a plus in front",
@@ -368,7 +371,7 @@ fn replayed() -> Value {
     ] } })
 }
 
-/// The API, of an appliance with so many peers and accounts.
+/// The API of an appliance with this number of peers and accounts.
 pub(crate) fn api(peers: usize, accounts: usize) -> Router {
     let json = |value: Value| get(move || std::future::ready(Json(value.clone())));
     let live = |draw: fn() -> Value| get(move || async move { Json(draw()) });
@@ -386,40 +389,40 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         { "pointer": "/peer/north/window", "before": 100, "after": 500 },
         { "pointer": "/peer/coast", "before": null, "after": { "name": "coast", "address": "smsc-5.example.net:2775" } },
     ] });
-    let orders = json!([
-        { "id": "1", "what": "suspend", "where": { "peer": "harbour" }, "by": "ada", "why": "maintenance <there>", "at": now() - 700_000, "state": "standing", "touched": 212 },
-        { "id": "2", "what": "cancel", "where": { "account": "demo", "older-than": "2h" }, "by": "bob", "why": "", "at": now() - 20_000, "state": "undo-window", "undo-until": now() + 40_000, "touched": 9 },
+    let queue_actions = json!([
+        { "id": "1", "action": "suspend", "scope": { "peer": "harbour" }, "by": "ada", "why": "maintenance <there>", "at": now() - 700_000, "state": "active", "affected": 212 },
+        { "id": "2", "action": "cancel", "scope": { "account": "demo", "older-than": "2h" }, "by": "bob", "why": "", "at": now() - 20_000, "state": "undo-window", "undo-until": now() + 40_000, "affected": 9 },
     ]);
     let preview = json!({ "messages": 212, "by-state": { "queued": 200, "deferred": 12 }, "sample": [
         { "id": "4", "from": "ACME", "to": "+49151****051", "state": "queued" },
     ] });
     let plugins = json!([
         { "plugin": "router", "version": "11d0e2aa9c41", "size": 211_802, "hook": "router", "wit": "0.3", "imports": ["counters"], "signed_by": null },
-        { "plugin": "router", "version": "4f0c2d91aa17", "size": 214_552, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "house" },
-        { "plugin": "router", "version": "9be10cc2d877", "size": 219_001, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "house" },
+        { "plugin": "router", "version": "4f0c2d91aa17", "size": 214_552, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "acme" },
+        { "plugin": "router", "version": "9be10cc2d877", "size": 219_001, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "acme" },
     ]);
     let pool = json!({
         "name": "support", "settings": { "strategy": "longest-idle", "quarantine-ms": 30_000 },
-        "numbers": { "idle+up": 712, "idle+down": 40, "busy+up": 240, "busy+down": 8, "total": 1000 }, "ready": 700, "next-ms": null, "entries": 9_120, "given": 4_410, "none": 3, "lapsed": 12,
+        "numbers": { "idle+up": 712, "idle+down": 40, "busy+up": 240, "busy+down": 8, "total": 1000 }, "ready": 700, "next-ms": null, "entries": 9_120, "acquired": 4_410, "none": 3, "lapsed": 12,
     });
     let numbers = json!({ "numbers": [
         { "number": "+4930555001", "state": "busy+up", "since": now() - 60_000, "ticket": 4, "holder": "dialler-2", "weight": 1, "calls": 41, "held_seconds": 812, "lapsed": 0 },
         { "number": "+4930555002", "state": "idle+down", "since": now() - 600_000, "reason": "spam list", "weight": 1, "calls": 9, "held_seconds": 81, "lapsed": 0 },
     ], "next": 2 });
-    let journal = json!({ "entries": [{ "id": 9, "at": now() - 60_000, "event": "taken", "number": "+4930555001", "by": "dialler-2", "state": "busy+up" }], "next": null });
+    let journal = json!({ "entries": [{ "id": 9, "at": now() - 60_000, "event": "call", "number": "+4930555001", "by": "dialler-2", "state": "busy+up" }], "next": null });
     let archive = json!({ "state": "up", "archived": 91_220, "batches": 812, "failures": 0, "refused": 0, "trimmed": 0, "backlog": 14, "since_success": { "secs": 1, "nanos": 0 }, "last_batch": { "secs": 0, "nanos": 41_000_000 } });
     let statistics = json!([{ "start": "2026-11-21T00:00:00Z", "account": "acme", "peer": "north", "mt": { "accepted": 810_212, "responded": 810_190, "delivered": 801_774 }, "mo": { "accepted": 1_204 } }]);
     let users = json!([
         { "name": "admin-person", "role": "admin", "bodies": true, "account": null },
         { "name": "vera", "role": "viewer", "bodies": false, "account": null },
-        { "name": "<i>acme-desk", "role": "account", "bodies": false, "account": "acme" },
+        { "name": "<i>acme-support", "role": "account", "bodies": false, "account": "acme" },
     ]);
-    let tokens = json!([{ "name": "monitoring", "role": "viewer", "bodies": false, "account": null, "expires-at": now() + 8_640_000_000_u64 }]);
+    let tokens = json!([{ "name": "monitoring", "role": "viewer", "bodies": false, "account": null, "until": now() + 8_640_000_000_u64 }]);
     let audit = json!({ "entries": [
         { "serial": 41, "at": now() - 3_000, "by": "ada", "what": "PATCH /v1/configuration", "subject": "", "from": "192.0.2.7", "outcome": "200" },
         { "serial": 40, "at": now() - 9_000, "by": "vera", "what": "GET /v1/messages/{id} body", "subject": "81", "detail": "text read", "from": "192.0.2.9", "outcome": "403" },
     ], "next": null });
-    let tested = json!({ "ok": false, "steps": [
+    let test_result = json!({ "ok": false, "steps": [
         { "what": "address", "ok": true, "ms": 3, "detail": "192.0.2.4:2775" },
         { "what": "connect", "ok": false, "ms": 2004, "detail": "no answer within 2 s: a firewall between here and there?" },
     ] });
@@ -433,24 +436,24 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         { "name": "<b>tariffs", "kind": "prefix", "rows": 812, "octets": 40_112 },
     ]);
     let balance = |name: &str, balance: i64| json!({ "account": name, "balance": balance, "reserved": 1_250_000, "captured": 812_004_500, "funded": 900_000_000, "credit": 5_000_000 });
-    let ledger = json!({ "accounts": (0..accounts).map(|place| balance(&name("account", place), if place == 1 { -5_000_000 } else { 86_745_500 })).collect::<Vec<_>>(), "unsettled": 31 });
+    let ledger = json!({ "accounts": (0..accounts).map(|index| balance(&name("account", index), if index == 1 { -5_000_000 } else { 86_745_500 })).collect::<Vec<_>>(), "unsettled": 31 });
     let operations = json!([
-        { "serial": 2, "key": "k2", "at": now() - 86_000_000, "actor": "ada", "reason": "invoice <17>", "fund": 500_000_000, "after": balance("acme", 586_000_000) },
-        { "serial": 1, "key": "k1", "at": now() - 96_000_000, "actor": "ada", "reason": "opened", "credit": 5_000_000, "after": balance("acme", 0) },
+        { "serial": 2, "idempotency_key": "k2", "at": now() - 86_000_000, "actor": "ada", "reason": "invoice <17>", "fund": 500_000_000, "after": balance("acme", 586_000_000) },
+        { "serial": 1, "idempotency_key": "k1", "at": now() - 96_000_000, "actor": "ada", "reason": "opened", "credit": 5_000_000, "after": balance("acme", 0) },
     ]);
-    let stopped = json!({ "stopped": [{ "sender": "10655", "subscriber": "4915112345678" }, { "sender": "ACME <i>", "subscriber": "4915112345600" }] });
+    let opt_outs = json!({ "stopped": [{ "sender": "10655", "subscriber": "4915112345678" }, { "sender": "ACME <i>", "subscriber": "4915112345600" }] });
     let states = ["router", "resolver", "delivery-policy", "biller"];
     Router::new()
-        .route("/v1/sessions", post(open))
+        .route("/v1/sessions", post(log_in))
         .route("/v1/sessions/current", axum::routing::delete(|| async { ([(header::SET_COOKIE, "switchyard-session=; Max-Age=0; Path=/")], StatusCode::NO_CONTENT) }))
-        .route("/v1/whoami", get(|headers: HeaderMap| async move { Json(who(&role(&headers).unwrap_or_default())) }))
+        .route("/v1/whoami", get(|headers: HeaderMap| async move { Json(principal(&role(&headers).unwrap_or_default())) }))
         .route("/v1/whoami/password", post(nothing))
         .route("/v1/status", live(status))
         .route("/v1/attention", live(attention))
-        .route("/v1/pulse", live(pulse))
+        .route("/v1/metrics/recent", live(recent_metrics))
         .route("/v1/queues", get(move || async move { Json(queues(peers, accounts)) }))
         .route("/v1/links", get(move || async move { Json(links(peers, accounts)) }))
-        .route("/v1/drain", json(json!({ "draining": false, "since": null, "by": null, "left": { "waiting": 2381, "in-flight": 14 } })).post(nothing).delete(nothing))
+        .route("/v1/drain", json(json!({ "draining": false, "since": null, "by": null, "remaining": { "waiting": 2381, "in-flight": 14 } })).post(nothing).delete(nothing))
         .route("/v1/log", json(json!({ "level": "info,links=debug" })).put(nothing))
         .route("/v1/hooks", get(move || async move { Json(states.map(|name| hook(name, false)).to_vec()) }))
         .route("/v1/hooks/{hook}", get(|Path(name): Path<String>| async move { Json(hook(&name, true)) }).delete(nothing))
@@ -464,15 +467,15 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/messages", live(messages).post(|| async { Json(json!({ "id": "2" })) }))
         .route("/v1/messages/{id}", get(|Path(id): Path<String>, request: Request| async move {
             let body = request.uri().query() == Some("body=1");
-            if id == "404" { return problem(StatusCode::NOT_FOUND, "message 404 was never accepted here, or is no longer kept"); }
+            if id == "404" { return problem(StatusCode::NOT_FOUND, "message 404 was never accepted, or was deleted after its retention"); }
             if body && role(request.headers()).as_deref() != Some("admin") { return problem(StatusCode::FORBIDDEN, "texts are not for you"); }
             Json(trace(&id, body)).into_response()
         }))
         .route("/v1/messages/{id}/{act}", post(nothing))
         .route("/v1/explain", post(|| async { Json(json!({ "steps": ["origin: acme", "router: forward north"], "answer": "accepted" })) }))
-        .route("/v1/orders", json(orders).post(|| async { (StatusCode::CREATED, Json(json!({}))) }))
-        .route("/v1/orders/preview", post(move || std::future::ready(Json(preview.clone()))))
-        .route("/v1/orders/{id}", axum::routing::delete(nothing))
+        .route("/v1/queue-actions", json(queue_actions).post(|| async { (StatusCode::CREATED, Json(json!({}))) }))
+        .route("/v1/queue-actions/preview", post(move || std::future::ready(Json(preview.clone()))))
+        .route("/v1/queue-actions/{id}", axum::routing::delete(nothing))
         .route("/v1/uncertain", json(json!({ "messages": [{ "id": "3", "at": now() - 90_000, "state": "uncertain", "account": "acme", "peer": "meridian", "source": "ACME", "destination": "+49151****034", "length": 63 }], "next": null })))
         .route("/v1/uncertain/settle", post(nothing))
         .route("/v1/pools", json(json!({ "pools": [pool.clone()] })))
@@ -488,7 +491,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/ledger", json(ledger))
         .route("/v1/ledger/{account}", json(balance("acme", 86_745_500)).post(|headers: HeaderMap, body: String| async move {
             if headers.get("idempotency-key").is_none() { return problem(StatusCode::BAD_REQUEST, "send the header `Idempotency-Key`"); }
-            if body.contains("999") { return problem(StatusCode::CONFLICT, "the account would go beyond its limit"); }
+            if body.contains("999") { return problem(StatusCode::CONFLICT, "the account would exceed its limit"); }
             Json(json!({})).into_response()
         }))
         .route("/v1/ledger/{account}/operations", json(operations))
@@ -496,15 +499,15 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
             "counts": [{ "account": "acme", "protocol": "smpp", "code": "no-credit", "count": 1204 }],
             "refusals": [{ "at": now() - 5_000, "account": "acme", "protocol": "smpp", "source": "<b>ACME", "destination": "+49151****678", "code": "no-credit", "reason": "rejected: no credit" }],
         })))
-        .route("/v1/opt-outs", json(stopped).post(nothing))
+        .route("/v1/opt-outs", json(opt_outs).post(nothing))
         .route("/v1/archive", json(archive))
         .route("/v1/statistics", json(statistics))
-        .route("/v1/reports/parked", json(json!({ "parked": 2, "reports": [] })))
+        .route("/v1/dlrs/orphans", json(json!({ "total": 2, "dlrs": [] })))
         .route("/v1/peers/{name}/dial", post(|Path(name): Path<String>| async move {
-            if name == "unicom" { return problem(StatusCode::NOT_FOUND, "\"unicom\" is no peer and no gateway that is dialled"); }
+            if name == "unicom" { return problem(StatusCode::NOT_FOUND, "\"unicom\" is not a peer or gateway that the appliance connects to"); }
             StatusCode::NO_CONTENT.into_response()
         }))
-        .route("/v1/peers/{name}/test", post(move || std::future::ready(Json(tested.clone()))))
+        .route("/v1/peers/{name}/test", post(move || std::future::ready(Json(test_result.clone()))))
         .route("/v1/configuration", get(move || std::future::ready(([(header::ETAG, "\"7\"")], Json(document.clone())))).patch(merge))
         .route("/v1/configuration/validate", post(validate))
         .route("/v1/configuration/versions", json(versions))
@@ -519,5 +522,5 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/tokens/{name}", axum::routing::delete(nothing))
         .route("/v1/audit", json(audit))
         .fallback(|| async { problem(StatusCode::NOT_FOUND, "no such path; GET /v1/openapi.json lists all of them") })
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn(check_session))
 }

@@ -1,9 +1,9 @@
-//! Paths of the console, and what holds for all of them.
+//! The routes of the console, and the middleware for all of them.
 
-use crate::ask::Refusal;
-use crate::documents::Documents;
-use crate::live::STREAMS;
-use crate::visit::Console;
+use crate::api::ApiError;
+use crate::configuration_cache::ConfigurationCache;
+use crate::live::MAX_STREAMS;
+use crate::request_context::ConsoleState;
 use crate::{assets, live, pages};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -15,52 +15,52 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
-/// The largest form that is taken, uploads of plugins apart: a configuration as text.
+/// The maximum size of a form, except plugin uploads: a configuration as text.
 const FORM_LIMIT: usize = 16 << 20;
-/// The largest upload: what the API takes, and what a form puts around it.
+/// The maximum size of an upload: the limit of the API plus the form data.
 const UPLOAD_LIMIT: usize = (64 << 20) + (64 << 10);
-/// The same for an update of the machine, which is handed on as it comes.
+/// The maximum size of a system update, which is streamed to the API.
 const UPDATE_LIMIT: usize = (1 << 30) + (64 << 10);
 
-/// The console and, below it, the API that it asks. All but the console's own paths go to the API as they came.
+/// The console and the API that it calls. Requests to paths of the API are passed on unchanged.
 pub fn router(api: Router) -> Router {
-    let console = Console {
+    let console = ConsoleState {
         api: api.clone(),
-        documents: Arc::new(Documents::default()),
-        streams: Arc::new(Semaphore::new(STREAMS)),
+        configuration: Arc::new(ConfigurationCache::default()),
+        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
     };
-    let beyond = move |request: Request| {
+    let api_or_not_found = move |request: Request| {
         let api = api.clone();
         async move {
             let path = request.uri().path();
-            let is_apis = path == "/metrics" || path == "/v1" || path.starts_with("/v1/");
-            if is_apis {
+            let is_api_path = path == "/metrics" || path == "/v1" || path.starts_with("/v1/");
+            if is_api_path {
                 return api.oneshot(request).await.unwrap_or_else(|never| match never {});
             }
-            let refusal = Refusal::new(StatusCode::NOT_FOUND, "There is no page at this address.");
-            guarded(crate::shell::alone(request.headers(), &refusal))
+            let error = ApiError::new(StatusCode::NOT_FOUND, "There is no page at this address.");
+            with_security_headers(crate::layout::error_page(request.headers(), &error))
         }
     };
-    pages()
+    page_routes()
         .layer(DefaultBodyLimit::max(FORM_LIMIT))
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn(reject_cross_site))
         .with_state(console)
-        .fallback(beyond)
+        .fallback(api_or_not_found)
 }
 
-fn pages() -> Router<Console> {
+fn page_routes() -> Router<ConsoleState> {
     Router::new()
         .route("/assets/console.css", get(assets::style))
         .route("/assets/console.js", get(assets::script))
-        .route("/assets/sign.svg", get(assets::sign))
+        .route("/assets/logo.svg", get(assets::logo))
         .route(live::PATH, get(live::stream))
         .route("/", get(pages::overview::show))
-        .route("/login", get(pages::login::show).post(pages::login::enter))
-        .route("/logout", post(pages::login::leave))
+        .route("/login", get(pages::login::show).post(pages::login::log_in))
+        .route("/logout", post(pages::login::log_out))
         .route("/theme", post(pages::login::theme))
-        .route("/own", get(pages::own::show).post(pages::own::password))
+        .route("/profile", get(pages::profile::show).post(pages::profile::password))
         .route("/messages", get(pages::messages::show))
-        .route("/messages/new", get(pages::compose::show).post(pages::compose::send))
+        .route("/messages/new", get(pages::test_message::show).post(pages::test_message::send))
         .route("/messages/{id}", get(pages::trace::show))
         .route("/messages/{id}/{act}", post(pages::trace::act))
         .route("/peers", get(pages::peers::peers))
@@ -82,8 +82,8 @@ fn pages() -> Router<Console> {
         .route("/plugins/{hook}", get(pages::hook::show).post(pages::hook::act))
         .route("/policies", get(pages::policies::show))
         .route("/policies/{hook}", get(pages::policies::edit).post(pages::policies::change))
-        .route("/queues", get(pages::queues::show).post(pages::orders::order))
-        .route("/queues/undo", post(pages::orders::undo))
+        .route("/queues", get(pages::queues::show).post(pages::queue_actions::start))
+        .route("/queues/undo", post(pages::queue_actions::undo))
         .route("/uncertain", get(pages::uncertain::show).post(pages::uncertain::settle))
         .route("/pools", get(pages::pools::show))
         .route("/pools/{pool}", get(pages::pools::one))
@@ -96,19 +96,27 @@ fn pages() -> Router<Console> {
         .route("/configuration", get(pages::configuration::show).post(pages::configuration::change))
         .route("/configuration/pending", post(pages::configuration::settle))
         .route("/configuration/versions", get(pages::versions::show))
-        .route("/configuration/versions/{version}", get(pages::versions::one).post(pages::versions::back))
-        .route("/people", get(pages::people::show).post(pages::people::change))
+        .route(
+            "/configuration/versions/{version}",
+            get(pages::versions::show_version).post(pages::versions::roll_back),
+        )
+        .route("/users", get(pages::users::show).post(pages::users::change))
         .route("/audit", get(pages::audit::show))
+        .route("/help", get(pages::help::contents))
+        .route("/help/{*page}", get(pages::help::show))
         .route("/maintenance", get(pages::maintenance::show).post(pages::maintenance::change))
-        .route("/maintenance/machine", post(pages::machine::change))
-        .route("/maintenance/update", post(pages::machine::update).layer(DefaultBodyLimit::max(UPDATE_LIMIT)))
+        .route("/maintenance/appliance", post(pages::appliance_image::change))
+        .route(
+            "/maintenance/update",
+            post(pages::appliance_image::update).layer(DefaultBodyLimit::max(UPDATE_LIMIT)),
+        )
 }
 
-/// Nothing is loaded from elsewhere, nothing runs that stands in a page, nobody frames it.
+/// The content security policy: no foreign resources, no inline scripts, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-fn guarded(mut response: Response) -> Response {
+fn with_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -121,15 +129,18 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Browsers say where a request comes from. A form on another site is not heard, before anything else is looked at.
-async fn guard(request: Request, next: Next) -> Response {
-    // `none`: somebody has typed the address, or opened it from a list of his own. What is not said at all is no browser's
-    // of these years, and a form of a session has its CSRF word anyway.
+/// Rejects forms on other sites, before any other check. Browsers send the site of a request in `Sec-Fetch-Site`.
+async fn reject_cross_site(request: Request, next: Next) -> Response {
+    // `none`: the user typed the address or opened a bookmark. A request without the header is not from a current browser;
+    // forms of a session carry a CSRF token in any case.
     let from = request.headers().get("sec-fetch-site");
     let is_foreign = from.is_some_and(|from| from != "same-origin" && from != "none");
     if is_foreign && request.method() != Method::GET && request.method() != Method::HEAD {
-        let detail = "This form is not one of ours. Open the page here and try again.";
-        return guarded(crate::shell::alone(request.headers(), &Refusal::new(StatusCode::FORBIDDEN, detail)));
+        let detail = "This form was sent from another site. Open the page here and try again.";
+        return with_security_headers(crate::layout::error_page(
+            request.headers(),
+            &ApiError::new(StatusCode::FORBIDDEN, detail),
+        ));
     }
-    guarded(next.run(request).await)
+    with_security_headers(next.run(request).await)
 }
