@@ -1,37 +1,37 @@
-//! The picture: as large as there is room for, and nothing cut off that matters.
+//! Draws the screen of `top`, in any size.
 
-use super::rates::{Scene, by_trouble, links};
+use super::rates::{TopData, links, queues_by_trouble};
 use crate::attention::attention;
+use crate::format::{blocked_by, count, duration_text, number, octets, padded, value_text};
 use crate::output::Tone;
-use crate::picture::is_up;
-use crate::table::{brake, count, number, octets, padded, span, word};
+use crate::snapshot::is_link_up;
 use client::terminal::visible;
 use serde_json::Value;
 use std::collections::VecDeque;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Lines that are kept free for queues and links, if there are so many.
-const ROOM: usize = 9;
-/// Lines of the curve.
-const CURVE: usize = 3;
-/// Columns of what stands beside it.
-const LABEL: usize = 12;
+/// The minimum number of lines for queues and links.
+const MIN_TABLE_LINES: usize = 9;
+/// The height of the curve, in lines.
+const CURVE_LINES: usize = 3;
+/// The width of the labels beside the curve, in columns.
+const LABEL_WIDTH: usize = 12;
 
-/// How the picture is drawn.
+/// The state of the view.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sight {
+pub(super) struct ViewState {
     /// Milliseconds since the epoch.
     pub(super) now: u64,
-    /// Rows of the tables that are above what is seen.
+    /// The number of table rows that are scrolled away.
     pub(super) scrolled: usize,
     pub(super) paused: bool,
-    /// Why the last look failed; what is shown is older than that.
+    /// Why the last fetch failed; the screen shows an older snapshot.
     pub(super) trouble: Option<String>,
-    /// Whether the picture fills the screen, and keys do something.
+    /// Whether the screen is live, with keys.
     pub(super) live: bool,
 }
 
-/// A line of pieces, each as it is to look like.
+/// A line of texts, each with its style.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line(Vec<(Option<Tone>, String)>);
 
@@ -49,7 +49,7 @@ impl Line {
         self
     }
 
-    /// No wider than this.
+    /// Cuts the line to `width` columns.
     fn cut(mut self, width: usize) -> Self {
         let mut left = width;
         for (_, text) in &mut self.0 {
@@ -68,7 +68,7 @@ impl Line {
     }
 }
 
-/// The beginning of a text, as much as has room.
+/// Cuts a text to `width` columns.
 fn cut(text: &str, width: usize) -> String {
     let mut taken = 0;
     let fits = |c: &char| {
@@ -78,42 +78,45 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).collect()
 }
 
-/// A rate, in as few figures as say something.
+/// A rate a second, with a decimal if it is below 10.
 fn rate(value: f64) -> String {
     if value < 10.0 { format!("{value:.1}/s") } else { format!("{}/s", number(value.round() as u64)) }
 }
 
-/// Draws all of it. A live picture has as many lines as there are; another as many as it needs.
-pub(super) fn draw((width, height): (u16, u16), scene: &Scene, sight: &Sight) -> Vec<Line> {
+/// Draws the whole screen. A live screen fills the terminal; otherwise it has as many lines as it needs.
+pub(super) fn draw((width, height): (u16, u16), data: &TopData, view: &ViewState) -> Vec<Line> {
     let (width, height) = (usize::from(width), usize::from(height));
-    let mut lines = summary(width, scene);
-    // What is wrong takes a third at most, so that queues and links stay in sight.
-    let most = height.saturating_sub(lines.len() + ROOM).min(height / 3).max(1);
-    lines.extend(alarms(scene, sight, most));
-    if height >= lines.len() + CURVE + ROOM + 4 && width > 2 * LABEL && !scene.curve.is_empty() {
-        lines.extend(curve(width, &scene.curve));
+    let mut lines = summary(width, data);
+    // Findings take a third of the screen at most, so that queues and links stay visible.
+    let most = height.saturating_sub(lines.len() + MIN_TABLE_LINES).min(height / 3).max(1);
+    lines.extend(attention_lines(data, view, most));
+    if height >= lines.len() + CURVE_LINES + MIN_TABLE_LINES + 4
+        && width > 2 * LABEL_WIDTH
+        && !data.curve.is_empty()
+    {
+        lines.extend(curve(width, &data.curve));
     }
-    let foot = usize::from(sight.live);
-    lines.extend(tables(width, height.saturating_sub(lines.len() + foot), scene, sight));
-    if sight.live {
+    let foot = usize::from(view.live);
+    lines.extend(tables(width, height.saturating_sub(lines.len() + foot), data, view));
+    if view.live {
         lines.resize(height.saturating_sub(foot), Line::default());
-        let paused = if sight.paused { "   paused" } else { "" };
+        let paused = if view.paused { "   paused" } else { "" };
         lines.push(Line::toned(Tone::Strong, format!("q quit   space pause   up, down scroll{paused}")));
     }
     lines.truncate(height);
     lines.into_iter().map(|line| line.cut(width)).collect()
 }
 
-/// What needs attention, in so many lines.
-fn alarms(scene: &Scene, sight: &Sight, most: usize) -> Vec<Line> {
-    let found = attention(&scene.picture, sight.now);
+/// The findings that need attention, in at most `most` lines.
+fn attention_lines(data: &TopData, view: &ViewState, most: usize) -> Vec<Line> {
+    let found = attention(&data.snapshot, view.now);
     let shown = if found.len() > most { most - 1 } else { found.len() };
     let mut lines: Vec<Line> = found
         .iter()
         .take(shown)
         .map(|finding| {
             let level = finding.level;
-            Line::toned(level.tone(), padded(level.word(), 8)).and(None, finding.what.clone())
+            Line::toned(level.tone(), padded(level.name(), 8)).and(None, finding.text.clone())
         })
         .collect();
     if shown < found.len() {
@@ -122,14 +125,14 @@ fn alarms(scene: &Scene, sight: &Sight, most: usize) -> Vec<Line> {
         let text = format!("{left} {more}need attention: switchyard status");
         lines.push(Line::toned(Tone::Doubtful, text));
     }
-    if let Some(trouble) = &sight.trouble {
-        let text = format!("error   the appliance does not answer, this is what was: {}", visible(trouble));
+    if let Some(trouble) = &view.trouble {
+        let text = format!("error   the appliance does not answer; the data is old: {}", visible(trouble));
         lines.push(Line::toned(Tone::Bad, text));
     }
     lines
 }
 
-/// Pieces, as many on a line as fit.
+/// Wraps texts to the width, as many on a line as fit.
 fn wrapped(width: usize, pieces: &[String]) -> Vec<Line> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces {
@@ -144,22 +147,22 @@ fn wrapped(width: usize, pieces: &[String]) -> Vec<Line> {
     lines.into_iter().map(Line::plain).collect()
 }
 
-fn summary(width: usize, scene: &Scene) -> Vec<Line> {
-    let (picture, rates) = (&scene.picture, &scene.rates);
-    let status = &picture.status;
+fn summary(width: usize, data: &TopData) -> Vec<Line> {
+    let (snapshot, rates) = (&data.snapshot, &data.rates);
+    let status = &snapshot.status;
     let up = status["uptime_seconds"].as_u64().unwrap_or(0).saturating_mul(1_000);
-    let tone = if picture.word() == "ready" { Tone::Good } else { Tone::Bad };
-    let name = format!("{} {}", word(&status["name"]), word(&status["version"]));
+    let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
+    let name = format!("{} {}", value_text(&status["name"]), value_text(&status["version"]));
     let mut lines = vec![
         Line::toned(Tone::Strong, name)
             .and(None, "   ")
-            .and(Some(tone), picture.word())
-            .and(None, format!("   up {}", span(&up.into()))),
+            .and(Some(tone), snapshot.readiness())
+            .and(None, format!("   up {}", duration_text(&up.into()))),
     ];
     let mut pieces = vec![
         format!("in {}", rate(rates.accepted)),
         format!("out {}", rate(rates.submitted)),
-        format!("ended {}", rate(rates.ended)),
+        format!("finished {}", rate(rates.ended)),
         format!("failed {}", rate(rates.failed)),
         format!("refused {}", rate(rates.refused)),
     ];
@@ -170,45 +173,45 @@ fn summary(width: usize, scene: &Scene) -> Vec<Line> {
         pieces.push(format!("{hook} {us:.0}us"));
     }
     lines.extend(wrapped(width, &pieces));
-    let (links, dialled) = picture.dialled();
+    let (links, dialled) = snapshot.dialled_links();
     let mut pieces = vec![
         format!("waiting {}", count(&status["waiting"])),
-        format!("in flight {}", number(picture.sum("in_flight"))),
-        format!("uncertain {}", number(picture.sum("uncertain"))),
-        format!("links {links}/{dialled} + {}", picture.served()),
+        format!("in flight {}", number(snapshot.sum("in_flight"))),
+        format!("uncertain {}", number(snapshot.sum("uncertain"))),
+        format!("links {links}/{dialled} + {}", snapshot.served_links()),
         format!("disk {}", octets(status["disk_free"].as_u64().unwrap_or(0))),
     ];
-    if picture.archive["backlog"].is_u64() {
-        pieces.push(format!("archive behind by {}", count(&picture.archive["backlog"])));
+    if snapshot.archive["backlog"].is_u64() {
+        pieces.push(format!("archive behind by {}", count(&snapshot.archive["backlog"])));
     }
     lines.extend(wrapped(width, &pieces));
     lines
 }
 
-/// Messages a second that went out, newest at the right edge; each column is eight steps a line high.
+/// The curve of messages submitted a second, the newest at the right; a line has eight steps.
 fn curve(width: usize, rates: &VecDeque<u64>) -> Vec<Line> {
     const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let room = width - LABEL;
+    let room = width - LABEL_WIDTH;
     let shown: Vec<u64> = rates.iter().skip(rates.len().saturating_sub(room)).copied().collect();
     let highest = shown.iter().copied().max().unwrap_or(0).max(1);
     let labels = [format!("{}/s", number(highest)), "out".to_owned(), "0".to_owned()];
     let line = |(at, label): (usize, &String)| {
-        // Steps that are below this line.
-        let below = (CURVE - 1 - at) * 8;
+        // The steps of the lines below.
+        let below = (CURVE_LINES - 1 - at) * 8;
         let column = |rate: &u64| {
-            let steps = (*rate as f64 / highest as f64 * (8 * CURVE) as f64).round() as usize;
-            // What is more than nothing is seen.
+            let steps = (*rate as f64 / highest as f64 * (8 * CURVE_LINES) as f64).round() as usize;
+            // A rate above zero is always visible.
             let steps = if *rate > 0 { steps.max(1) } else { 0 };
             STEPS[steps.saturating_sub(below).min(8)]
         };
         let columns: String = shown.iter().map(column).collect();
         let blank = " ".repeat(room - shown.len());
-        Line::plain(padded(label, LABEL)).and(Some(Tone::Good), blank + &columns)
+        Line::plain(padded(label, LABEL_WIDTH)).and(Some(Tone::Good), blank + &columns)
     };
     labels.iter().enumerate().map(line).collect()
 }
 
-/// One column: its title, its width, from which width of the screen on it is there.
+/// A column: title, width, and the minimum width of the screen that shows it.
 type Column = (&'static str, usize, usize);
 
 const QUEUES: [Column; 9] = [
@@ -218,9 +221,9 @@ const QUEUES: [Column; 9] = [
     ("FLIGHT", 7, 60),
     ("DEFERRED", 9, 70),
     ("UNCERTAIN", 9, 58),
-    ("RECEIPTS", 10, 115),
+    ("AWAIT DLR", 10, 115),
     ("OLDEST", 8, 0),
-    ("HELD UP BY", 20, 100),
+    ("BLOCKED BY", 20, 100),
 ];
 
 const LINKS: [Column; 7] = [
@@ -229,40 +232,40 @@ const LINKS: [Column; 7] = [
     ("REMOTE", 22, 110),
     ("WINDOW", 10, 50),
     ("ANSWERS IN", 10, 60),
-    ("HELD UP BY", 14, 130),
+    ("BLOCKED BY", 14, 130),
     ("LAST ERROR", 20, 76),
 ];
 
 fn queue_cells(queue: &Value, now: u64) -> Vec<String> {
     let age = queue["oldest"].as_u64();
-    let age = age.map_or_else(|| "-".to_owned(), |oldest| span(&now.saturating_sub(oldest).into()));
-    let mut cells = vec![word(&queue["peer"])];
-    let counts = ["links", "queued", "in_flight", "deferred", "uncertain", "awaiting_receipt"];
+    let age = age.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest).into()));
+    let mut cells = vec![value_text(&queue["peer"])];
+    let counts = ["links", "queued", "in_flight", "deferred", "uncertain", "awaiting_dlr"];
     cells.extend(counts.map(|name| count(&queue[name])));
-    cells.extend([age, brake(&queue["brake"])]);
+    cells.extend([age, blocked_by(&queue["blocked_by"])]);
     cells
 }
 
 fn link_cells(link: &Value) -> Vec<String> {
     let trip = link["round_trip_us"].as_u64();
     vec![
-        word(&link["peer"]),
-        word(&link["phase"]),
-        word(&link["remote"]),
+        value_text(&link["peer"]),
+        value_text(&link["phase"]),
+        value_text(&link["remote"]),
         format!("{}/{}", count(&link["in_flight"]), count(&link["window"])),
         trip.map_or_else(|| "-".to_owned(), |us| format!("{:.1}ms", us as f64 / 1_000.0)),
-        brake(&link["brake"]),
-        word(&link["last_error"]),
+        blocked_by(&link["blocked_by"]),
+        value_text(&link["last_error"]),
     ]
 }
 
 type Row = (Vec<String>, Option<Tone>);
 
-/// Queues and links. Each may have half of the room; what one does not need is the other's.
-fn tables(width: usize, height: usize, scene: &Scene, sight: &Sight) -> Vec<Line> {
-    let queues = by_trouble(&scene.picture, sight.now);
-    let links = links(&scene.picture);
-    // With its head, and a blank line.
+/// The tables of queues and links. Each gets half of the lines, and the lines that the other does not need.
+fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<Line> {
+    let queues = queues_by_trouble(&data.snapshot, view.now);
+    let links = links(&data.snapshot);
+    // The heading and a blank line included.
     let above = (queues.len() + 2).min((height / 2).max(height.saturating_sub(links.len() + 2)));
     let rows: Vec<Row> = queues
         .iter()
@@ -273,18 +276,18 @@ fn tables(width: usize, height: usize, scene: &Scene, sight: &Sight) -> Vec<Line
                 (true, false) => Some(Tone::Doubtful),
                 (false, false) => None,
             };
-            (queue_cells(queue, sight.now), tone)
+            (queue_cells(queue, view.now), tone)
         })
         .collect();
-    let mut lines = table((width, above), &QUEUES, &rows, sight.scrolled);
+    let mut lines = table((width, above), &QUEUES, &rows, view.scrolled);
     lines.resize(above, Line::default());
     let rows: Vec<Row> =
-        links.iter().map(|link| (link_cells(link), (!is_up(link)).then_some(Tone::Bad))).collect();
-    lines.extend(table((width, height - above), &LINKS, &rows, sight.scrolled));
+        links.iter().map(|link| (link_cells(link), (!is_link_up(link)).then_some(Tone::Bad))).collect();
+    lines.extend(table((width, height - above), &LINKS, &rows, view.scrolled));
     lines
 }
 
-/// A head, and as many rows as there is room for with a blank line after them.
+/// A heading and rows, with a blank line at the end.
 fn table((width, height): (usize, usize), columns: &[Column], rows: &[Row], scrolled: usize) -> Vec<Line> {
     if height < 2 {
         return Vec::new();

@@ -1,16 +1,16 @@
-//! What a user or a token is given leave to do.
+//! The role and the permissions of a new user or token.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-/// What somebody may do.
+/// The role of a user or a token.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Role {
-    /// What concerns one account, and nothing else.
+    /// Read and send messages of one account.
     Account,
-    /// See everything but texts and secrets.
+    /// Read everything except texts of messages and secrets.
     Viewer,
-    /// Keep the traffic going: queues, messages, pools, replays.
+    /// Operate traffic: queues, messages, pools, replays.
     Operator,
     /// Everything.
     Admin,
@@ -27,27 +27,27 @@ impl Role {
     }
 }
 
-/// What a new user or token is given.
+/// The arguments for the role of a new user or token.
 #[derive(Debug, Args)]
-pub(crate) struct Leave {
-    /// What is allowed.
+pub(crate) struct RoleArgs {
+    /// The role.
     #[arg(long)]
     role: Role,
     /// The account, for the role account.
     #[arg(long)]
     account: Option<String>,
-    /// Texts of messages may be read, too.
+    /// Permit to read texts of messages as well.
     #[arg(long)]
     bodies: bool,
 }
 
-impl Leave {
-    /// What the API is asked for.
-    pub(crate) fn wish(self, name: &str) -> Value {
-        let mut wish = json!({ "name": name, "role": self.role.name(), "bodies": self.bodies });
+impl RoleArgs {
+    /// The request for the API.
+    pub(crate) fn request(self, name: &str) -> Value {
+        let mut request = json!({ "name": name, "role": self.role.name(), "bodies": self.bodies });
         if let Some(account) = self.account {
-            wish["account"] = account.into();
+            request["account"] = account.into();
         }
-        wish
+        request
     }
 }

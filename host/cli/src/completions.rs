@@ -1,6 +1,6 @@
-//! What is made of the command line itself: completions and manual pages.
+//! Completion scripts and manual pages, generated from the command line.
 
-use crate::command::House;
+use crate::command::CliContext;
 use crate::output::{Failure, Output, Streams};
 use clap::{Args, ValueEnum};
 use clap_complete::{Shell, generate};
@@ -13,9 +13,9 @@ Exit status:
   2  the command line is wrong, or a file cannot be written
 ";
 
-/// Shells that completions are made for.
+/// The supported shells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Known {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
@@ -25,7 +25,7 @@ enum Known {
 #[command(after_help = COMPLETIONS)]
 pub struct CompletionsCommand {
     /// The shell.
-    shell: Known,
+    shell: CompletionShell,
 }
 
 const COMPLETIONS: &str = "\
@@ -43,46 +43,46 @@ Examples:
 Example:
   switchyard man /usr/local/share/man/man1 && man switchyard-message-find"))]
 pub struct ManCommand {
-    /// The folder; it is made where there is none.
+    /// The directory; it is created if it does not exist.
     folder: PathBuf,
 }
 
 impl CompletionsCommand {
-    pub(crate) fn run(self, streams: Streams, house: &House) -> ExitCode {
+    pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
         let output = Output::new(streams, false);
         let shell = match self.shell {
-            Known::Bash => Shell::Bash,
-            Known::Zsh => Shell::Zsh,
-            Known::Fish => Shell::Fish,
+            CompletionShell::Bash => Shell::Bash,
+            CompletionShell::Zsh => Shell::Zsh,
+            CompletionShell::Fish => Shell::Fish,
         };
-        let mut command = (house.command)();
+        let mut command = (context.command)();
         let mut script = Vec::new();
         generate(shell, &mut command, "switchyard", &mut script);
         let done = output.octets(&script);
-        output.end(done)
+        output.finish(done)
     }
 }
 
 impl ManCommand {
-    pub(crate) fn run(self, streams: Streams, house: &House) -> ExitCode {
+    pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
         let output = Output::new(streams, false);
         let write = || -> Result<(), Failure> {
             std::fs::create_dir_all(&self.folder).map_err(Failure::file(&self.folder))?;
-            let command = (house.command)().name("switchyard");
+            let command = (context.command)().name("switchyard");
             clap_mangen::generate_to(command, &self.folder).map_err(Failure::file(&self.folder))?;
             Ok(())
         };
         let done = write();
-        output.end(done)
+        output.finish(done)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{house, run};
+    use crate::fake_api::{context, run};
 
     #[test]
-    fn completions_know_the_commands() {
+    fn completions_contain_the_commands() {
         for shell in ["bash", "zsh", "fish"] {
             let done = run("http://127.0.0.1:1", &["completions", shell]);
             assert_eq!(done.code, 0, "{done:?}");
@@ -94,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_page() {
+    fn every_command_has_a_manual_page() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/man1");
         let done = run("http://127.0.0.1:1", &["man", path.to_str().unwrap()]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
-        let mut wanted = vec!["switchyard".to_owned()];
-        for command in (house().command)().get_subcommands() {
-            wanted.push(format!("switchyard-{}", command.get_name()));
+        let mut expected = vec!["switchyard".to_owned()];
+        for command in (context().command)().get_subcommands() {
+            expected.push(format!("switchyard-{}", command.get_name()));
             let inner = command.get_subcommands();
-            wanted
+            expected
                 .extend(inner.map(|inner| format!("switchyard-{}-{}", command.get_name(), inner.get_name())));
         }
-        assert!(wanted.len() > 10, "{wanted:?}");
-        for name in wanted {
+        assert!(expected.len() > 10, "{expected:?}");
+        for name in expected {
             let page = std::fs::read_to_string(path.join(format!("{name}.1"))).unwrap();
             assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{name}: {page}");
         }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told() {
+    fn a_directory_that_cannot_be_created_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().join("man");
         let done = run("http://127.0.0.1:1", &["man", path.to_str().unwrap()]);

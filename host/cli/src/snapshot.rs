@@ -1,13 +1,13 @@
-//! What the appliance says of itself as a whole, asked for in one go.
+//! The state of the appliance, fetched with several requests.
 
+use crate::global_args::optional;
 use crate::output::Failure;
-use crate::way::optional;
-use client::{Appliance, ClientError};
+use client::{ApiClient, ClientError};
 use serde_json::{Value, json};
 
-/// The appliance at one moment. What it does not have, or does not show to this caller, is null.
+/// The state of the appliance. Parts that it does not have, or does not show to this caller, are null.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) status: Value,
     /// A list.
     pub(crate) queues: Value,
@@ -18,35 +18,35 @@ pub(crate) struct Picture {
     pub(crate) hooks: Value,
     /// A list: GSM core networks.
     pub(crate) networks: Value,
-    /// Why it takes no traffic; nothing while it does.
+    /// Why the appliance is not ready; `None` while it is.
     pub(crate) unready: Option<Vec<String>>,
     pub(crate) drain: Value,
-    /// A list: what needs attention.
+    /// A list: findings that need attention.
     pub(crate) attention: Value,
 }
 
-impl Picture {
-    /// Asks for all of it.
-    pub(crate) fn take(appliance: &Appliance) -> Result<Self, Failure> {
-        let status = appliance.get("/v1/status")?;
+impl Snapshot {
+    /// Fetches everything except core networks.
+    pub(crate) fn fetch(api: &ApiClient) -> Result<Self, Failure> {
+        let status = api.get("/v1/status")?;
         Ok(Self {
             status,
-            queues: appliance.get("/v1/queues")?,
-            links: appliance.get("/v1/links")?,
-            archive: optional(appliance.get("/v1/archive"))?.unwrap_or_default(),
-            hooks: optional(appliance.get("/v1/hooks"))?.unwrap_or_default(),
-            unready: unready(appliance)?,
-            drain: optional(appliance.get("/v1/drain"))?.unwrap_or_default(),
-            attention: appliance.get("/v1/attention")?,
+            queues: api.get("/v1/queues")?,
+            links: api.get("/v1/links")?,
+            archive: optional(api.get("/v1/archive"))?.unwrap_or_default(),
+            hooks: optional(api.get("/v1/hooks"))?.unwrap_or_default(),
+            unready: unready_reasons(api)?,
+            drain: optional(api.get("/v1/drain"))?.unwrap_or_default(),
+            attention: api.get("/v1/attention")?,
             networks: Value::Null,
         })
     }
 
-    /// Asks for core networks as well.
-    pub(crate) fn take_all(appliance: &Appliance) -> Result<Self, Failure> {
-        let picture = Self::take(appliance)?;
-        let networks = optional(appliance.get("/v1/gsm"))?.unwrap_or_default();
-        Ok(Self { networks, ..picture })
+    /// Fetches core networks as well.
+    pub(crate) fn fetch_with_networks(api: &ApiClient) -> Result<Self, Failure> {
+        let snapshot = Self::fetch(api)?;
+        let networks = optional(api.get("/v1/gsm"))?.unwrap_or_default();
+        Ok(Self { networks, ..snapshot })
     }
 
     pub(crate) fn queues(&self) -> &[Value] {
@@ -62,41 +62,41 @@ impl Picture {
         self.networks.as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Plugins at work: the hook's name, and the plugin's counts.
+    /// The active plugins: the name of the hook, and the counts of the plugin.
     pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &Value)> {
         let hooks = self.hooks.as_array().into_iter().flatten();
         hooks.flat_map(|hook| {
             let name = hook["hook"].as_str().unwrap_or("?");
             let live = hook["counts"].as_array().into_iter().flatten();
-            let tried = hook["candidate"]["counts"].as_array().into_iter().flatten();
-            live.chain(tried).map(move |counts| (name, counts))
+            let candidate = hook["candidate"]["counts"].as_array().into_iter().flatten();
+            live.chain(candidate).map(move |counts| (name, counts))
         })
     }
 
-    /// One count of all queues together.
+    /// The sum of one counter over all queues.
     pub(crate) fn sum(&self, name: &str) -> u64 {
         self.queues().iter().filter_map(|queue| queue[name].as_u64()).sum()
     }
 
-    /// When the oldest message was accepted that waits in a queue.
+    /// The time at which the oldest waiting message was accepted, in milliseconds since the epoch.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.queues().iter().filter_map(|queue| queue["oldest"].as_u64()).min()
     }
 
-    /// Links that we keep up: how many are, and how many there should be.
-    pub(crate) fn dialled(&self) -> (usize, usize) {
+    /// Client links: the number of bound links, and of all.
+    pub(crate) fn dialled_links(&self) -> (usize, usize) {
         let ours = self.links().iter().filter(|link| link["role"] == "client");
-        let up = ours.clone().filter(|link| is_up(link)).count();
+        let up = ours.clone().filter(|link| is_link_up(link)).count();
         (up, ours.count())
     }
 
-    /// Links of those who come to us.
-    pub(crate) fn served(&self) -> usize {
-        self.links().iter().filter(|link| link["role"] == "server" && is_up(link)).count()
+    /// The number of bound server links.
+    pub(crate) fn served_links(&self) -> usize {
+        self.links().iter().filter(|link| link["role"] == "server" && is_link_up(link)).count()
     }
 
-    /// Whether it is ready, in a word.
-    pub(crate) fn word(&self) -> &'static str {
+    /// `ready`, `not ready` or `draining`.
+    pub(crate) fn readiness(&self) -> &'static str {
         match (&self.unready, self.drain["draining"] == true) {
             (_, true) => "draining",
             (Some(_), false) => "not ready",
@@ -104,9 +104,9 @@ impl Picture {
         }
     }
 
-    /// The figures on the screen, for programs.
-    pub(crate) fn figures(&self) -> Value {
-        let (up, dialled) = self.dialled();
+    /// The figures of the status screen as JSON.
+    pub(crate) fn summary_json(&self) -> Value {
+        let (up, dialled) = self.dialled_links();
         json!({
             "ready": self.unready.is_none(),
             "draining": self.drain["draining"] == true,
@@ -114,10 +114,10 @@ impl Picture {
             "queued": self.sum("queued"),
             "deferred": self.sum("deferred"),
             "in-flight": self.sum("in_flight"),
-            "awaiting-receipt": self.sum("awaiting_receipt"),
+            "awaiting-dlr": self.sum("awaiting_dlr"),
             "uncertain": self.sum("uncertain"),
             "oldest": self.oldest(),
-            "links": { "dialled": dialled, "up": up, "served": self.served() },
+            "links": { "dialled": dialled, "up": up, "served": self.served_links() },
             "disk": { "free": self.status["disk_free"], "low": self.status["disk_low"] },
             "archive": self.archive,
             "totals": self.status["totals"],
@@ -125,14 +125,14 @@ impl Picture {
     }
 }
 
-/// Whether messages go over a link.
-pub(crate) fn is_up(link: &Value) -> bool {
+/// Whether a link is bound.
+pub(crate) fn is_link_up(link: &Value) -> bool {
     link["phase"] == "bound"
 }
 
-/// Why the appliance takes no traffic.
-fn unready(appliance: &Appliance) -> Result<Option<Vec<String>>, Failure> {
-    match appliance.get("/v1/ready") {
+/// Fetches the reasons why the appliance is not ready.
+fn unready_reasons(api: &ApiClient) -> Result<Option<Vec<String>>, Failure> {
+    match api.get("/v1/ready") {
         Ok(_) => Ok(None),
         Err(ClientError::Refused { status: 503, detail, problem, .. }) => {
             let reasons = problem["reasons"].as_array().into_iter().flatten();

@@ -1,35 +1,35 @@
-//! Adding, changing and removing a peer or an account: a patch of the configuration.
+//! Adds, changes and removes a peer or an account with a patch of the configuration.
 
-use crate::config::applied;
+use crate::config::print_applied;
+use crate::format::value_text;
 use crate::output::{Failure, Output};
-use crate::table::word;
 use clap::Args;
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::path::Path;
 
-/// How a change is made.
+/// The arguments of a configuration change.
 #[derive(Debug, Args)]
-pub(crate) struct How {
-    /// Why, for the history of the configuration.
+pub(crate) struct ConfigChangeArgs {
+    /// The reason, for the history of the configuration.
     #[arg(long)]
     why: Option<String>,
-    /// It reverts by itself unless it is confirmed within this time: 5m, 1h.
+    /// Revert automatically unless the change is confirmed within this time: 5m, 1h.
     #[arg(long, value_name = "TIME")]
     confirm_within: Option<String>,
 }
 
-/// Settings as KEY=VALUE: a value is JSON where it reads as such, and a text otherwise; @FILE is what is in the file, @- what
-/// is on standard input; a point goes into an inner table; a key without a value is taken away.
+/// Parses settings of the form KEY=VALUE. A value is JSON if it parses as JSON, otherwise a text; @FILE reads it from a file, @-
+/// from standard input. A dot in the key selects an inner table; a key without a value is removed.
 pub(crate) fn patch(settings: &[String]) -> Result<Map<String, Value>, Failure> {
     let mut patch = Map::new();
     for setting in settings {
         let (key, value) = match setting.split_once('=') {
-            Some((key, value)) => (key, read(value)?),
+            Some((key, value)) => (key, read_value(value)?),
             None => (setting.as_str(), Value::Null),
         };
-        put(&mut patch, key, value).ok_or_else(|| {
+        insert_setting(&mut patch, key, value).ok_or_else(|| {
             Failure::Usage(format!(
                 "{setting:?}: expected KEY=VALUE, such as rate=50 or push.url=https://shop.example/sms"
             ))
@@ -38,7 +38,7 @@ pub(crate) fn patch(settings: &[String]) -> Result<Map<String, Value>, Failure> 
     Ok(patch)
 }
 
-fn read(value: &str) -> Result<Value, Failure> {
+fn read_value(value: &str) -> Result<Value, Failure> {
     let Some(file) = value.strip_prefix('@') else {
         return Ok(serde_json::from_str(value).unwrap_or_else(|_| value.into()));
     };
@@ -49,11 +49,11 @@ fn read(value: &str) -> Result<Value, Failure> {
         _ => std::fs::read_to_string(path).map(|read| text = read),
     };
     read.map_err(Failure::file(path))?;
-    // A file mostly ends with a new line, and no secret does.
+    // A file usually ends with a newline, a secret does not.
     Ok(text.trim_end_matches(['\n', '\r']).into())
 }
 
-fn put(patch: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
+fn insert_setting(patch: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
     let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
     if first.is_empty() {
         return None;
@@ -63,47 +63,51 @@ fn put(patch: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
         return Some(());
     };
     let inner = patch.entry(first).or_insert_with(|| json!({}));
-    put(inner.as_object_mut()?, rest, value)
+    insert_setting(inner.as_object_mut()?, rest, value)
 }
 
-/// Where of the configuration someone is, who is there already.
-pub(crate) fn section(document: &Value, sections: &[&'static str], name: &str) -> Option<&'static str> {
+/// The section that has an entry with this name.
+pub(crate) fn existing_section(
+    document: &Value,
+    sections: &[&'static str],
+    name: &str,
+) -> Option<&'static str> {
     let has =
-        |section: &str| document[section].as_array().into_iter().flatten().any(|party| party["name"] == name);
+        |section: &str| document[section].as_array().into_iter().flatten().any(|entry| entry["name"] == name);
     sections.iter().copied().find(|section| has(section))
 }
 
-/// Patches one of a section, or takes it away (null), as long as nobody else changes the configuration meanwhile.
+/// Patches an entry of a section, or removes it if `what` is null. The request fails if the configuration changed meanwhile.
 pub(crate) fn change(
-    appliance: &Appliance,
+    api: &ApiClient,
     output: &Output,
     current: &Value,
     (section, name): (&str, &str),
     what: &Value,
-    how: &How,
+    change_args: &ConfigChangeArgs,
 ) -> Result<(), Failure> {
-    let why = how
+    let why = change_args
         .why
         .clone()
         .unwrap_or_else(|| format!("{} {name}", if what.is_null() { "removed" } else { "set" }));
-    let mut path = format!("/v1/configuration?why={}", segment(&why));
-    if let Some(within) = &how.confirm_within {
-        path.push_str(&format!("&confirm-within={}", segment(within)));
+    let mut path = format!("/v1/configuration?why={}", encode_segment(&why));
+    if let Some(within) = &change_args.confirm_within {
+        path.push_str(&format!("&confirm-within={}", encode_segment(within)));
     }
-    let tag = format!("\"{}\"", word(&current["version"]));
+    let tag = format!("\"{}\"", value_text(&current["version"]));
     let headers = [("content-type", "application/merge-patch+json"), ("if-match", tag.as_str())];
     let patch = json!({ section: { name: what } });
-    let answer = appliance.send("PATCH", &path, &headers, patch.to_string().as_bytes())?;
-    applied(output, &answer)
+    let answer = api.send("PATCH", &path, &headers, patch.to_string().as_bytes())?;
+    print_applied(output, &answer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stub::{Asked, NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, RecordedRequest, run};
 
     #[test]
-    fn settings_are_read_as_they_look() {
+    fn settings_are_parsed_as_json_or_text() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
         std::fs::write(&file, "50\n").unwrap();
@@ -118,79 +122,76 @@ mod tests {
                 "tls": null, "password": "50",
             })
         );
-        for wrong in ["=5", ".a=1", "a.=1", "password=@/no/such/file"] {
-            assert!(patch(&[wrong.to_owned()]).is_err(), "{wrong}");
+        for invalid in ["=5", ".a=1", "a.=1", "password=@/no/such/file"] {
+            assert!(patch(&[invalid.to_owned()]).is_err(), "{invalid}");
         }
         assert!(patch(&["a=1".to_owned(), "a.b=2".to_owned()]).is_err());
     }
 
-    fn appliance() -> Stub {
+    fn api() -> FakeApi {
         let document =
             json!({ "peer": [{ "name": "upstream" }], "gateway": [{ "name": "unicom" }], "account": [] });
-        Stub::default().with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
+        FakeApi::default().with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
     }
 
-    fn sent(stub: &Stub) -> (String, Value, Vec<(String, String)>) {
-        let Asked { what, body, headers } = stub.asked().pop().unwrap();
-        (what, serde_json::from_str(&body).unwrap(), headers)
+    fn sent(api: &FakeApi) -> (String, Value, Vec<(String, String)>) {
+        let RecordedRequest { line, body, headers } = api.requests().pop().unwrap();
+        (line, serde_json::from_str(&body).unwrap(), headers)
     }
 
     #[test]
-    fn a_peer_is_changed_where_it_stands() {
+    fn a_peer_is_patched_in_its_section() {
         let changed = json!({
             "version": 8, "reverts-at": NOW, "restart": ["/peer/0/x"],
             "changes": [{ "pointer": "/gateway/unicom/window", "what": "changed", "effect": "its connections only" }],
         });
-        let stub = appliance().with("PATCH /v1/configuration?why=more&confirm-within=5m", 200, &changed);
-        let url = stub.start();
+        let api = api().with("PATCH /v1/configuration?why=more&confirm-within=5m", 200, &changed);
+        let url = api.start();
         let done =
             run(&url, &["peer", "set", "unicom", "window=32", "--why", "more", "--confirm-within", "5m"]);
         assert_eq!((done.code, done.error.as_str()), (0, "switchyard: a restart is needed for /peer/0/x\n"));
         insta::assert_snapshot!("changed", done.out);
-        let (_, body, headers) = sent(&stub);
+        let (_, body, headers) = sent(&api);
         assert_eq!(body, json!({ "gateway": { "unicom": { "window": 32 } } }));
         assert!(headers.contains(&("if-match".to_owned(), "\"7\"".to_owned())), "{headers:?}");
         assert!(headers.contains(&("content-type".to_owned(), "application/merge-patch+json".to_owned())));
     }
 
     #[test]
-    fn what_is_new_is_where_it_is_said_and_what_goes_is_null() {
+    fn new_entries_go_to_the_default_section_and_removed_ones_are_null() {
         let nothing = json!({ "version": 8, "changes": [] });
-        let stub = appliance()
+        let api = api()
             .with("PATCH /v1/configuration?why=set%20new", 200, &nothing)
             .with("PATCH /v1/configuration?why=set%20demo", 200, &nothing)
             .with("PATCH /v1/configuration?why=removed%20upstream", 200, &nothing);
-        let url = stub.start();
+        let url = api.start();
         let done = run(&url, &["peer", "set", "new", "address=a:1", "--protocol", "sgip"]);
-        assert_eq!(
-            (done.code, done.out.as_str()),
-            (0, "nothing is different from version 8, which is in force\n")
-        );
-        assert_eq!(sent(&stub).1, json!({ "gateway": { "new": { "address": "a:1" } } }));
+        assert_eq!((done.code, done.out.as_str()), (0, "no differences from version 8, which is active\n"));
+        assert_eq!(sent(&api).1, json!({ "gateway": { "new": { "address": "a:1" } } }));
         assert_eq!(run(&url, &["account", "set", "demo", "rate=1"]).code, 0);
-        assert_eq!(sent(&stub).1, json!({ "account": { "demo": { "rate": 1 } } }));
+        assert_eq!(sent(&api).1, json!({ "account": { "demo": { "rate": 1 } } }));
         assert_eq!(run(&url, &["peer", "remove", "upstream"]).code, 0);
-        assert_eq!(sent(&stub).1, json!({ "peer": { "upstream": null } }));
-        let before = stub.asked().len();
+        assert_eq!(sent(&api).1, json!({ "peer": { "upstream": null } }));
+        let before = api.requests().len();
         let done = run(&url, &["account", "remove", "upstream"]);
-        assert_eq!((done.code, stub.asked().len()), (1, before + 1), "{done:?}");
+        assert_eq!((done.code, api.requests().len()), (1, before + 1), "{done:?}");
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_with_its_place() {
-        let wrong = json!({
+    fn all_problems_are_printed_with_their_pointers() {
+        let invalid = json!({
             "title": "refused", "status": 422, "detail": "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`",
             "problems": [
                 { "pointer": "/peer/0/rate", "what": "is \"x\"", "allowed": "1 to 1000000" },
                 { "pointer": "/peer/0/adress", "what": "is not known" },
             ],
         });
-        let url = appliance().with("PATCH /v1/configuration?why=set%20upstream", 422, &wrong).start();
+        let url = api().with("PATCH /v1/configuration?why=set%20upstream", 422, &invalid).start();
         let done = run(&url, &["peer", "set", "upstream", "rate=x", "adress=1"]);
         assert_eq!((done.code, done.out.as_str()), (1, ""));
         assert_eq!(
             done.error,
-            "switchyard: refused: 2 things are wrong\n\
+            "switchyard: refused: 2 problems\n\
              switchyard: /peer/0/rate: is \"x\"; allowed: 1 to 1000000\n\
              switchyard: /peer/0/adress: is not known\n"
         );

@@ -1,7 +1,7 @@
-//! For tests: a server that gives prepared answers, and a command line that is run against it.
+//! For tests: an HTTP server with prepared responses, and a function that runs a command line against it.
 
-use crate::command::{Command, House};
-use crate::doctor::Facts;
+use crate::command::{CliCommand, CliContext};
+use crate::doctor::ConfigFacts;
 use crate::output::Streams;
 use clap::{CommandFactory, Parser};
 use serde_json::Value;
@@ -13,36 +13,36 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// The time at which all tests of commands play: 2026-11-21 16:03:02 UTC.
+/// The current time in tests of commands: 2026-11-21 16:03:02 UTC, in milliseconds.
 pub(crate) const NOW: u64 = 1_795_276_982_000;
 
-/// The admin's part of the command line.
+/// The command line with the admin's commands only.
 #[derive(Debug, Parser)]
 #[command(name = "switchyard", version = "0.1.0", about = "An SMS routing appliance", term_width = 100)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 /// The version of the command line.
 pub(crate) const VERSION: &str = "0.1.0";
 
-pub(crate) fn house() -> House {
-    House { command: Line::command, version: VERSION, read: facts }
+pub(crate) fn context() -> CliContext {
+    CliContext { command: CommandLine::command, version: VERSION, read: read_facts }
 }
 
-/// The tests' configurations are JSON, and hold nothing else.
-fn facts(path: &Path) -> Result<Facts, String> {
+/// Reads a configuration of the tests, which is JSON.
+fn read_facts(path: &Path) -> Result<ConfigFacts, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{text}: {error}"))?;
     let data = PathBuf::from(value["data"].as_str().unwrap());
     let listens = value["listens"].as_object().unwrap().iter();
     let listens = listens.map(|(name, address)| (name.clone(), address.as_str().unwrap().parse().unwrap()));
-    Ok(Facts {
+    Ok(ConfigFacts {
         summary: "nothing".to_owned(),
         token_file: data.join("token"),
         data,
-        watermark: value["watermark"].as_u64().unwrap(),
+        free_space_watermark: value["watermark"].as_u64().unwrap(),
         listens: listens.collect(),
         connections: value["connections"].as_u64().unwrap(),
         url: value["url"].as_str().unwrap().to_owned(),
@@ -50,62 +50,74 @@ fn facts(path: &Path) -> Result<Facts, String> {
     })
 }
 
-/// What a request was.
+/// A request that the server received.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
-    pub(crate) what: String,
+pub(crate) struct RecordedRequest {
+    pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 #[derive(Debug)]
-struct Answer {
-    what: String,
+struct CannedResponse {
+    request_line: String,
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// It ends the connection after so many octets of its body.
+    /// The server closes the connection after this many octets of the body.
     cut: Option<usize>,
 }
 
-/// An appliance in name only: what it was not told, it does not know (404).
+/// The fake API: it answers prepared requests, and all others with 404.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Stub {
-    answers: Arc<Mutex<Vec<Answer>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+pub(crate) struct FakeApi {
+    answers: Arc<Mutex<Vec<CannedResponse>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Stub {
-    /// Answers `METHOD PATH` with JSON; of several answers to the same, each is given once, and the last for ever.
-    pub(crate) fn with(self, what: &str, status: u16, body: &Value) -> Self {
+impl FakeApi {
+    /// Prepares a JSON response to `METHOD PATH`. Several responses to one request are sent in order; the last one repeats.
+    pub(crate) fn with(self, request_line: &str, status: u16, body: &Value) -> Self {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        self.with_octets(what, status, body, None)
+        self.with_octets(request_line, status, body, None)
     }
 
-    pub(crate) fn with_octets(self, what: &str, status: u16, body: Vec<u8>, cut: Option<usize>) -> Self {
+    pub(crate) fn with_octets(
+        self,
+        request_line: &str,
+        status: u16,
+        body: Vec<u8>,
+        cut: Option<usize>,
+    ) -> Self {
         let kind = vec![("content-type".to_owned(), "application/json".to_owned())];
-        self.answers.lock().unwrap().push(Answer { what: what.to_owned(), status, headers: kind, body, cut });
+        self.answers.lock().unwrap().push(CannedResponse {
+            request_line: request_line.to_owned(),
+            status,
+            headers: kind,
+            body,
+            cut,
+        });
         self
     }
 
-    /// Begins to answer; where.
+    /// Starts the server; returns its URL.
     pub(crate) fn start(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let stub = self.clone();
-        // It ends with the test's process.
+        let api = self.clone();
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let stub = stub.clone();
-                std::thread::spawn(move || stub.serve(stream));
+                let api = api.clone();
+                std::thread::spawn(move || api.serve(stream));
             }
         });
         url
     }
 
-    /// What it was asked, in order.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    /// The received requests, in order.
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     fn serve(&self, stream: TcpStream) {
@@ -115,7 +127,7 @@ impl Stub {
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
             return;
         }
-        let what = line.rsplit_once(' ').map_or("", |(what, _)| what).to_owned();
+        let request_line = line.rsplit_once(' ').map_or("", |(line, _)| line).to_owned();
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
@@ -124,16 +136,17 @@ impl Stub {
             headers.push((name.to_lowercase(), value.to_owned()));
         }
         let body = String::from_utf8(body(&mut reader, &headers)).unwrap();
-        self.asked.lock().unwrap().push(Asked { what: what.clone(), headers, body });
-        let octets = self.answer(&what);
+        self.requests.lock().unwrap().push(RecordedRequest { line: request_line.clone(), headers, body });
+        let octets = self.answer(&request_line);
         let _ = stream.write_all(&octets);
     }
 
-    fn answer(&self, what: &str) -> Vec<u8> {
+    fn answer(&self, request_line: &str) -> Vec<u8> {
         let mut answers = self.answers.lock().unwrap();
-        let found: Vec<usize> = (0..answers.len()).filter(|at| answers[*at].what == what).collect();
-        let missing = Answer {
-            what: String::new(),
+        let found: Vec<usize> =
+            (0..answers.len()).filter(|at| answers[*at].request_line == request_line).collect();
+        let missing = CannedResponse {
+            request_line: String::new(),
             status: 404,
             headers: vec![("content-type".to_owned(), "application/problem+json".to_owned())],
             body: br#"{"title":"not found","status":404,"detail":"no such path"}"#.to_vec(),
@@ -148,10 +161,10 @@ impl Stub {
     }
 }
 
-/// The whole body of a request: who answers and hangs up before its end cuts off a client that is still sending.
+/// Reads the whole body of a request: to close the connection earlier would interrupt a client that still sends.
 fn body(reader: &mut impl BufRead, headers: &[(String, String)]) -> Vec<u8> {
     let header =
-        |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        |expected: &str| headers.iter().find(|(name, _)| name == expected).map(|(_, value)| value.as_str());
     let mut body = Vec::new();
     if header("transfer-encoding") != Some("chunked") {
         body.resize(header("content-length").map_or(0, |length| length.parse().unwrap()), 0);
@@ -171,7 +184,7 @@ fn body(reader: &mut impl BufRead, headers: &[(String, String)]) -> Vec<u8> {
     }
 }
 
-fn octets(answer: &Answer) -> Vec<u8> {
+fn octets(answer: &CannedResponse) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {} -\r\nconnection: close\r\n", answer.status);
     if answer.status != 204 {
         head.push_str(&format!("content-length: {}\r\n", answer.body.len()));
@@ -183,18 +196,18 @@ fn octets(answer: &Answer) -> Vec<u8> {
     [head.as_bytes(), b"\r\n", body].concat()
 }
 
-/// What a command did.
+/// The result of a command: exit code and output.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutcome {
     pub(crate) code: u8,
     pub(crate) out: String,
     pub(crate) error: String,
 }
 
 #[derive(Clone, Default)]
-struct Sink(Rc<RefCell<Vec<u8>>>);
+struct SharedBuffer(Rc<RefCell<Vec<u8>>>);
 
-impl Write for Sink {
+impl Write for SharedBuffer {
     fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
         self.0.borrow_mut().write(octets)
     }
@@ -204,20 +217,20 @@ impl Write for Sink {
     }
 }
 
-/// Runs a command line against the server there.
-pub(crate) fn run(url: &str, arguments: &[&str]) -> Done {
+/// Runs a command line against the server at `url`.
+pub(crate) fn run(url: &str, arguments: &[&str]) -> CommandOutcome {
     let line = ["switchyard"].into_iter().chain(arguments.iter().copied());
-    let asks = !["completions", "man"].contains(&arguments[0]);
-    let way = if asks { &["--url", url, "--token", "t0ken"][..] } else { &[] };
-    let (out, error) = (Sink::default(), Sink::default());
-    let code = match Line::try_parse_from(line.chain(way.iter().copied())) {
-        Ok(line) => line.command.run_on(Streams::captured(out.clone(), error.clone()), &house()),
-        Err(wrong) => {
-            write!(error.clone(), "{wrong}").unwrap();
-            ExitCode::from(u8::try_from(wrong.exit_code()).unwrap())
+    let calls_api = !["completions", "man"].contains(&arguments[0]);
+    let target = if calls_api { &["--url", url, "--token", "t0ken"][..] } else { &[] };
+    let (out, error) = (SharedBuffer::default(), SharedBuffer::default());
+    let code = match CommandLine::try_parse_from(line.chain(target.iter().copied())) {
+        Ok(line) => line.command.run_on(Streams::captured(out.clone(), error.clone()), &context()),
+        Err(invalid) => {
+            write!(error.clone(), "{invalid}").unwrap();
+            ExitCode::from(u8::try_from(invalid.exit_code()).unwrap())
         }
     };
     let code = (0..=255).find(|number| ExitCode::from(*number) == code).unwrap();
-    let text = |sink: Sink| String::from_utf8(sink.0.borrow().clone()).unwrap();
-    Done { code, out: text(out), error: text(error) }
+    let text = |sink: SharedBuffer| String::from_utf8(sink.0.borrow().clone()).unwrap();
+    CommandOutcome { code, out: text(out), error: text(error) }
 }

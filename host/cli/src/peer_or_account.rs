@@ -1,58 +1,58 @@
-//! Whoever messages come from and go to: peers and accounts, each with its configuration, its queue and its links.
+//! Peers and accounts, each with its configuration, its queue and its links.
 
-mod changing;
+mod config_patch;
 
-pub(crate) use changing::How;
+pub(crate) use config_patch::ConfigChangeArgs;
 
+use crate::format::{blocked_by, count, duration_text, list, table, timestamp, value_text};
+use crate::global_args::optional;
 use crate::output::{Failure, Output};
-use crate::picture::is_up;
-use crate::table::{brake, count, list, moment, span, table, word};
-use crate::way::optional;
-use client::Appliance;
+use crate::snapshot::is_link_up;
+use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
 
-/// Where peers stand in the configuration, and what they speak.
+/// The sections of the configuration that hold peers, and the protocol of each.
 const PEERS: [(&str, &str); 3] = [("peer", "SMPP"), ("gateway", "SGIP"), ("gsm", "GSUP")];
 
-/// One of them.
+/// A peer or an account.
 #[derive(Debug)]
-pub(crate) struct Party {
+pub(crate) struct PeerOrAccount {
     pub(crate) name: String,
-    /// Whether it is an account; a peer otherwise.
+    /// Whether this is an account; otherwise it is a peer.
     is_account: bool,
-    /// What a peer speaks; not known where the configuration is not shown.
+    /// The protocol of a peer; `None` if the caller may not read the configuration.
     protocol: Option<&'static str>,
     settings: Value,
     queue: Value,
     links: Vec<Value>,
 }
 
-/// Everybody who is in the configuration; whoever is not there any more, but has messages, has no settings.
-pub(crate) fn parties(appliance: &Appliance, accounts: bool) -> Result<Vec<Party>, Failure> {
-    let configuration = optional(appliance.get("/v1/configuration"))?;
-    let queues = appliance.get("/v1/queues")?;
-    let links = appliance.get("/v1/links")?;
-    let mut parties = match &configuration {
-        Some(configuration) => configured(&configuration["document"], accounts),
-        None => seen(&queues, &links, accounts),
+/// Loads all peers, or all accounts, with their queues and links.
+pub(crate) fn load_all(api: &ApiClient, accounts: bool) -> Result<Vec<PeerOrAccount>, Failure> {
+    let configuration = optional(api.get("/v1/configuration"))?;
+    let queues = api.get("/v1/queues")?;
+    let links = api.get("/v1/links")?;
+    let mut entries = match &configuration {
+        Some(configuration) => from_configuration(&configuration["document"], accounts),
+        None => from_queues(&queues, &links, accounts),
     };
-    for party in &mut parties {
-        let is_its = |value: &&Value| value["peer"] == party.name.as_str();
-        party.queue = queues.as_array().into_iter().flatten().find(is_its).cloned().unwrap_or_default();
-        party.links = links.as_array().into_iter().flatten().filter(is_its).cloned().collect();
+    for entry in &mut entries {
+        let is_its = |value: &&Value| value["peer"] == entry.name.as_str();
+        entry.queue = queues.as_array().into_iter().flatten().find(is_its).cloned().unwrap_or_default();
+        entry.links = links.as_array().into_iter().flatten().filter(is_its).cloned().collect();
     }
-    parties.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(parties)
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
 }
 
-/// Those of a document of the configuration.
-fn configured(document: &Value, accounts: bool) -> Vec<Party> {
+/// The peers or accounts of a configuration document.
+fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
     let sections: &[(&str, &'static str)] = if accounts { &[("account", "")] } else { &PEERS };
-    let mut parties = Vec::new();
+    let mut entries = Vec::new();
     for (section, protocol) in sections {
         for settings in document[*section].as_array().into_iter().flatten() {
-            parties.push(Party {
+            entries.push(PeerOrAccount {
                 name: settings["name"].as_str().unwrap_or_default().to_owned(),
                 is_account: accounts,
                 protocol: (!protocol.is_empty()).then_some(protocol),
@@ -62,16 +62,16 @@ fn configured(document: &Value, accounts: bool) -> Vec<Party> {
             });
         }
     }
-    parties
+    entries
 }
 
-/// For callers who may not see the configuration: whom we dial is a peer, the others are accounts.
-fn seen(queues: &Value, links: &Value, accounts: bool) -> Vec<Party> {
+/// For callers who may not read the configuration: a queue with client links is a peer, the others are accounts.
+fn from_queues(queues: &Value, links: &Value, accounts: bool) -> Vec<PeerOrAccount> {
     let links = links.as_array().map_or(&[][..], Vec::as_slice);
     let is_peer = |name: &Value| links.iter().any(|link| link["role"] == "client" && link["peer"] == *name);
     let queues = queues.as_array().into_iter().flatten();
     let queues = queues.filter(|queue| queue["configured"] != false && is_peer(&queue["peer"]) != accounts);
-    let party = |queue: &Value| Party {
+    let entry = |queue: &Value| PeerOrAccount {
         name: queue["peer"].as_str().unwrap_or_default().to_owned(),
         is_account: accounts,
         protocol: None,
@@ -79,29 +79,29 @@ fn seen(queues: &Value, links: &Value, accounts: bool) -> Vec<Party> {
         queue: Value::Null,
         links: Vec::new(),
     };
-    queues.map(party).collect()
+    queues.map(entry).collect()
 }
 
-/// Adds or changes one of them, or removes it where nothing is said of it. `section` is where a new one goes.
+/// Adds or changes a peer or an account, or removes it if `settings` is `None`. `section` is the section of a new one.
 pub(crate) fn change(
-    appliance: &Appliance,
+    api: &ApiClient,
     output: &Output,
     accounts: bool,
     (section, name): (&str, &str),
     settings: Option<&[String]>,
-    how: &How,
+    change_args: &ConfigChangeArgs,
 ) -> Result<(), Failure> {
-    let what = settings.map(changing::patch).transpose()?;
-    let current = appliance.get("/v1/configuration")?;
+    let what = settings.map(config_patch::patch).transpose()?;
+    let current = api.get("/v1/configuration")?;
     let sections = if accounts { &["account"][..] } else { &PEERS.map(|(section, _)| section) };
-    let there = changing::section(&current["document"], sections, name);
-    let section = match (there, &what) {
-        (Some(there), _) => there,
+    let existing = config_patch::existing_section(&current["document"], sections, name);
+    let section = match (existing, &what) {
+        (Some(existing), _) => existing,
         (None, Some(_)) => section,
         (None, None) => return Err(missing(accounts, name)),
     };
     let what = what.map_or(Value::Null, Value::Object);
-    changing::change(appliance, output, &current, (section, name), &what, how)
+    config_patch::change(api, output, &current, (section, name), &what, change_args)
 }
 
 fn missing(accounts: bool, name: &str) -> Failure {
@@ -109,28 +109,28 @@ fn missing(accounts: bool, name: &str) -> Failure {
     Failure::Refused(format!("there is no {kind} {name:?}; switchyard {kind} list shows all"))
 }
 
-/// The one of that name.
-pub(crate) fn party(appliance: &Appliance, accounts: bool, name: &str) -> Result<Party, Failure> {
-    let found = parties(appliance, accounts)?.into_iter().find(|party| party.name == name);
+/// Loads the peer or account with this name.
+pub(crate) fn load(api: &ApiClient, accounts: bool, name: &str) -> Result<PeerOrAccount, Failure> {
+    let found = load_all(api, accounts)?.into_iter().find(|entry| entry.name == name);
     found.ok_or_else(|| missing(accounts, name))
 }
 
-impl Party {
+impl PeerOrAccount {
     fn up(&self) -> usize {
-        self.links.iter().filter(|link| is_up(link)).count()
+        self.links.iter().filter(|link| is_link_up(link)).count()
     }
 
-    /// Links that are up; of those that we dial, also how many there are.
-    fn link_words(&self) -> String {
+    /// The number of bound links; for client links with the total.
+    fn links_text(&self) -> String {
         if self.links.iter().any(|link| link["role"] == "client") {
             return format!("{}/{}", self.up(), self.links.len());
         }
         if self.links.is_empty() { count(&self.queue["links"]) } else { self.up().to_string() }
     }
 
-    fn age(&self, now: u64) -> String {
+    fn oldest_age(&self, now: u64) -> String {
         let oldest = self.queue["oldest"].as_u64();
-        oldest.map_or_else(|| "-".to_owned(), |oldest| span(&now.saturating_sub(oldest).into()))
+        oldest.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest).into()))
     }
 
     fn json(&self) -> Value {
@@ -141,29 +141,29 @@ impl Party {
         })
     }
 
-    fn row(&self, now: u64) -> Vec<String> {
+    fn table_row(&self, now: u64) -> Vec<String> {
         let queue = &self.queue;
         let mut row = vec![visible(&self.name)];
         if !self.is_account {
             let address = self.settings.get("address").or_else(|| self.settings.get("listen"));
             row.extend([
                 self.protocol.unwrap_or("-").to_owned(),
-                address.map_or_else(|| "-".to_owned(), word),
+                address.map_or_else(|| "-".to_owned(), value_text),
             ]);
         }
-        row.push(self.link_words());
+        row.push(self.links_text());
         row.extend(["queued", "in_flight", "deferred", "uncertain"].map(|name| count(&queue[name])));
-        row.extend([self.age(now), brake(&queue["brake"])]);
+        row.extend([self.oldest_age(now), blocked_by(&queue["blocked_by"])]);
         row
     }
 }
 
-/// All of them as a table.
-pub(crate) fn show_all(output: &Output, parties: &[Party], accounts: bool) -> Result<(), Failure> {
+/// Prints peers or accounts as a table.
+pub(crate) fn print_all(output: &Output, entries: &[PeerOrAccount], accounts: bool) -> Result<(), Failure> {
     if output.json {
-        return output.document(&parties.iter().map(Party::json).collect());
+        return output.document(&entries.iter().map(PeerOrAccount::json).collect());
     }
-    if parties.is_empty() {
+    if entries.is_empty() {
         output.remark(if accounts { "there is no account" } else { "there is no peer" });
         return Ok(());
     }
@@ -171,58 +171,61 @@ pub(crate) fn show_all(output: &Output, parties: &[Party], accounts: bool) -> Re
     if !accounts {
         head.extend(["PROTOCOL", "ADDRESS"]);
     }
-    head.extend(["LINKS", "QUEUED", "IN FLIGHT", "DEFERRED", "UNCERTAIN", "OLDEST", "HELD UP BY"]);
+    head.extend(["LINKS", "QUEUED", "IN FLIGHT", "DEFERRED", "UNCERTAIN", "OLDEST", "BLOCKED BY"]);
     let now = output.now();
-    let rows: Vec<Vec<String>> = parties.iter().map(|party| party.row(now)).collect();
+    let rows: Vec<Vec<String>> = entries.iter().map(|entry| entry.table_row(now)).collect();
     output.write(&table(&head, &rows))
 }
 
-/// Settings, one a line, those of inner tables with a point.
+/// The settings as rows; keys of inner tables are joined with a dot.
 fn settings(prefix: &str, table: &Map<String, Value>, rows: &mut Vec<(String, String)>) {
     for (key, value) in table {
         let name = visible(&format!("{prefix}{key}"));
         match value {
             Value::Object(inner) => settings(&format!("{name}."), inner, rows),
             Value::Array(items) => {
-                let items: Vec<String> = items.iter().map(word).collect();
+                let items: Vec<String> = items.iter().map(value_text).collect();
                 rows.push((name, items.join(", ")));
             }
             Value::Null => {}
-            value => rows.push((name, word(value))),
+            value => rows.push((name, value_text(value))),
         }
     }
 }
 
-/// One of them, with everything that is known.
-pub(crate) fn show(output: &Output, party: &Party) -> Result<(), Failure> {
+/// Prints a peer or an account with queue, links and settings.
+pub(crate) fn print(output: &Output, entry: &PeerOrAccount) -> Result<(), Failure> {
     if output.json {
-        return output.document(&party.json());
+        return output.document(&entry.json());
     }
-    let queue = &party.queue;
-    let mut rows = vec![("name", visible(&party.name))];
-    if let Some(protocol) = party.protocol {
+    let queue = &entry.queue;
+    let mut rows = vec![("name", visible(&entry.name))];
+    if let Some(protocol) = entry.protocol {
         rows.push(("protocol", protocol.to_owned()));
     }
-    rows.push(("links up", party.link_words()));
+    rows.push(("links up", entry.links_text()));
     for (title, name) in [
         ("queued", "queued"),
         ("in flight", "in_flight"),
         ("deferred", "deferred"),
         ("uncertain", "uncertain"),
-        ("awaiting receipt", "awaiting_receipt"),
+        ("awaiting DLR", "awaiting_dlr"),
     ] {
         rows.push((title, count(&queue[name])));
     }
-    rows.extend([("oldest", party.age(output.now())), ("held up by", brake(&queue["brake"]))]);
+    rows.extend([
+        ("oldest", entry.oldest_age(output.now())),
+        ("blocked by", blocked_by(&queue["blocked_by"])),
+    ]);
     if let Some(rate) = queue["learnt_rate"].as_f64() {
         rows.push(("learnt rate", format!("{rate:.1} messages a second")));
     }
     output.write(&list(&rows))?;
-    if !party.links.is_empty() {
+    if !entry.links.is_empty() {
         output.write("\n")?;
-        output.write(&links(&party.links))?;
+        output.write(&links(&entry.links))?;
     }
-    if let Some(table) = party.settings.as_object() {
+    if let Some(table) = entry.settings.as_object() {
         let mut rows = Vec::new();
         settings("", table, &mut rows);
         let rows: Vec<(&str, String)> =
@@ -237,44 +240,44 @@ fn links(links: &[Value]) -> String {
     let row = |link: &Value| -> Vec<String> {
         let trip = link["round_trip_us"].as_u64();
         vec![
-            word(&link["phase"]),
-            word(&link["remote"]),
-            word(&link["bind"]),
+            value_text(&link["phase"]),
+            value_text(&link["remote"]),
+            value_text(&link["bind"]),
             (if link["tls"] == true { "yes" } else { "no" }).to_owned(),
-            moment(&link["since"]),
+            timestamp(&link["since"]),
             format!("{}/{}", count(&link["in_flight"]), count(&link["window"])),
             trip.map_or_else(|| "-".to_owned(), |trip| format!("{}.{}ms", trip / 1_000, trip % 1_000 / 100)),
-            brake(&link["brake"]),
-            word(&link["last_error"]),
+            blocked_by(&link["blocked_by"]),
+            value_text(&link["last_error"]),
         ]
     };
     let rows: Vec<Vec<String>> = links.iter().map(row).collect();
-    let head = ["LINK", "REMOTE", "BIND", "TLS", "SINCE", "WINDOW", "ANSWERS IN", "HELD UP BY", "LAST ERROR"];
+    let head = ["LINK", "REMOTE", "BIND", "TLS", "SINCE", "WINDOW", "ANSWERS IN", "BLOCKED BY", "LAST ERROR"];
     table(&head, &rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
 
     fn queue(peer: &str, queued: u64, links: u64) -> Value {
         json!({
             "peer": peer, "configured": true, "queued": queued, "deferred": 2, "in_flight": 5, "uncertain": 1,
-            "awaiting_receipt": 1_234, "oldest": NOW - 2_500, "links": links, "brake": "idle",
+            "awaiting_dlr": 1_234, "oldest": NOW - 2_500, "links": links, "blocked_by": "idle",
         })
     }
 
     fn link(peer: &str, role: &str, phase: &str) -> Value {
         json!({
             "peer": peer, "role": role, "phase": phase, "remote": "10.0.0.1:2775", "bind": "transceiver", "tls": true,
-            "window": 500, "in_flight": 5, "round_trip_us": 12_345, "brake": "none", "since": NOW - 60_000,
+            "window": 500, "in_flight": 5, "round_trip_us": 12_345, "blocked_by": "none", "since": NOW - 60_000,
             "last_error": if phase == "bound" { Value::Null } else { json!("connection refused") },
         })
     }
 
-    fn appliance(with_configuration: bool) -> Stub {
-        let stub = Stub::default()
+    fn api(with_configuration: bool) -> FakeApi {
+        let api = FakeApi::default()
             .with(
                 "GET /v1/queues",
                 200,
@@ -296,7 +299,7 @@ mod tests {
                 ]),
             );
         if !with_configuration {
-            return stub;
+            return api;
         }
         let document = json!({
             "peer": [{
@@ -306,12 +309,12 @@ mod tests {
             "gateway": [{ "name": "unicom", "address": "10.0.0.2:8801" }],
             "account": [{ "name": "demo", "window": 10 }, { "name": "短信" }],
         });
-        stub.with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
+        api.with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
     }
 
     #[test]
     fn peers_and_accounts_are_listed_and_shown() {
-        let url = appliance(true).start();
+        let url = api(true).start();
         let mut all = String::new();
         for arguments in [
             &["peer", "list"][..],
@@ -323,7 +326,7 @@ mod tests {
             assert_eq!((done.code, done.error.as_str()), (0, ""), "{arguments:?}");
             all.push_str(&format!("$ switchyard {}\n{}\n", arguments.join(" "), done.out));
         }
-        insta::assert_snapshot!("parties", all);
+        insta::assert_snapshot!("peers_and_accounts", all);
         let done = run(&url, &["peer", "show", "upstream", "--json"]);
         let shown: Value = serde_json::from_str(&done.out).unwrap();
         assert_eq!(
@@ -334,9 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_not_found() {
-        let url = appliance(true).start();
-        // A peer is no account, and the other way round.
+    fn an_unknown_name_is_not_found() {
+        let url = api(true).start();
+        // A peer is not an account, and vice versa.
         for arguments in
             [["peer", "show", "demo"], ["account", "show", "upstream"], ["peer", "show", "nobody"]]
         {
@@ -347,13 +350,13 @@ mod tests {
     }
 
     #[test]
-    fn without_the_configuration_whom_we_dial_is_a_peer() {
-        let url = appliance(false).start();
+    fn without_the_configuration_client_links_mark_peers() {
+        let url = api(false).start();
         let names = |kind: &str| -> Vec<String> {
             let done = run(&url, &[kind, "list", "--json"]);
             let shown: Value = serde_json::from_str(&done.out).unwrap();
             let names =
-                shown.as_array().unwrap().iter().map(|party| party["name"].as_str().unwrap().to_owned());
+                shown.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
             names.collect()
         };
         assert_eq!(names("peer"), ["unicom", "upstream"]);
