@@ -1,24 +1,24 @@
-//! What plugins may know of peers and number pools: published every second, and before a plugin is activated, so that its
-//! policy is held against what there is now.
+//! Publishes the state of peers and number pools to plugins, every second and before each activation, so that a new
+//! policy is validated against the current state.
 
 use crate::core_loop::CoreHandle;
 use arc_swap::ArcSwap;
-use hooks::{Board, PeerState, PoolBoard, PoolState};
+use hooks::{PeerSnapshots, PeerState, PoolSnapshots, PoolState};
 use model::Directory;
 use std::sync::Arc;
 
-/// The boards, and where their states come from.
-pub(crate) struct Boards {
+/// Publishes the snapshots.
+pub(crate) struct PeerSnapshotPublisher {
     pub(crate) core: CoreHandle,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    pub(crate) peers: Arc<Board>,
-    pub(crate) pools: Arc<PoolBoard>,
+    pub(crate) peers: Arc<PeerSnapshots>,
+    pub(crate) pools: Arc<PoolSnapshots>,
 }
 
-impl Boards {
-    /// Replaces all states; nothing while the core is gone.
+impl PeerSnapshotPublisher {
+    /// Replaces all snapshots; does nothing if the core has ended.
     pub(crate) fn publish(&self) {
-        let Some((peers, pools)) = self.core.look(|engine, _| (engine.peers(), engine.pool_counts())) else {
+        let Some((peers, pools)) = self.core.query(|engine, _| (engine.peers(), engine.pool_counts())) else {
             return;
         };
         let names = self.directory.load();

@@ -1,12 +1,12 @@
-//! Threads without which the appliance does no work. If one of them panics, the process ends at once, so that the service
-//! manager starts it again: what was promised is on disk.
+//! Critical threads. If one of them panics, the process exits at once, so that the service manager restarts it;
+//! accepted messages are on disk.
 
 use std::cell::Cell;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::thread::{Builder, JoinHandle};
 
-/// The exit status of the process after a panic of a vital thread; 3 is that of a failed store.
+/// The exit status after a panic of a critical thread; 3 is that of a failed store.
 pub(crate) const PANICKED: i32 = 4;
 
 thread_local! {
@@ -15,10 +15,10 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// Starts a vital thread.
+/// Starts a critical thread.
 ///
 /// # Errors
-/// When the system has no thread left.
+/// Fails if the system cannot start a thread.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -35,13 +35,13 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io
     })
 }
 
-/// Before the thread unwinds: nothing of its state may be used by the others, and dropping millions of messages takes time.
+/// Exits before the thread unwinds: other threads must not use its state, and dropping millions of messages takes time.
 fn stop(panic: &PanicHookInfo<'_>) -> ! {
     let at = panic.location().map(ToString::to_string);
     tracing::error!(
         thread = std::thread::current().name(),
         at,
-        "a thread without which nothing works panicked; stopping at once, a start recovers what was accepted"
+        "critical thread panicked, exiting; accepted messages are recovered at the next start"
     );
     std::process::exit(PANICKED);
 }
@@ -52,7 +52,7 @@ mod tests {
     use crate::core_loop;
     use std::process::Command;
 
-    /// Runs one test of this program again, with this variable set.
+    /// Runs one test of this executable in another process, with a variable set.
     fn in_another_process(test: &str) -> Option<i32> {
         let program = std::env::current_exe().unwrap();
         let ended = Command::new(program).args(["--exact", test]).env("IN_ANOTHER_PROCESS", "1").output();
@@ -64,23 +64,23 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_vital_thread_ends_the_process_with_its_own_status() {
+    fn a_panic_of_a_critical_thread_exits_with_its_own_status() {
         if is_other_process() {
-            let _ = spawn("vital", || panic!("a fault, as the test wants it")).unwrap().join();
+            let _ = spawn("vital", || panic!("injected fault")).unwrap().join();
             return;
         }
-        let test = "vital::tests::a_panic_of_a_vital_thread_ends_the_process_with_its_own_status";
+        let test = "critical_thread::tests::a_panic_of_a_critical_thread_exits_with_its_own_status";
         assert_eq!(in_another_process(test), Some(PANICKED));
     }
 
     #[test]
     fn a_panic_of_the_core_ends_the_process() {
         if is_other_process() {
-            let core = core_loop::tests::alone();
-            let _ = core.look(|_, _| panic!("a fault, as the test wants it"));
+            let core = core_loop::tests::running_core();
+            let _ = core.query(|_, _| panic!("injected fault"));
             return;
         }
-        let test = "vital::tests::a_panic_of_the_core_ends_the_process";
+        let test = "critical_thread::tests::a_panic_of_the_core_ends_the_process";
         assert_eq!(in_another_process(test), Some(PANICKED));
     }
 
@@ -88,11 +88,11 @@ mod tests {
     fn a_panic_of_another_thread_ends_that_thread_only() {
         if is_other_process() {
             spawn("vital", || ()).unwrap().join().unwrap();
-            let other = std::thread::spawn(|| panic!("a fault, as the test wants it"));
+            let other = std::thread::spawn(|| panic!("injected fault"));
             assert!(other.join().is_err());
             return;
         }
-        let test = "vital::tests::a_panic_of_another_thread_ends_that_thread_only";
+        let test = "critical_thread::tests::a_panic_of_another_thread_ends_that_thread_only";
         assert_eq!(in_another_process(test), Some(0));
     }
 }

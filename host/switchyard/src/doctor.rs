@@ -1,13 +1,13 @@
-//! What the configuration says about its machine, for `switchyard doctor`.
+//! Facts from the configuration for `switchyard doctor`.
 
-use crate::config::http::Lock;
+use crate::config::http::HttpTlsMode;
 use crate::config::{Config, ConfigError};
-use cli::Facts;
+use cli::ConfigFacts;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Reads a file over; what is wrong with it, a line each.
-pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
+/// Validates a configuration file and extracts the facts. Returns the problems, one per line, if it is invalid.
+pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
     let config = Config::load(path).map_err(|error: ConfigError| error.to_string())?;
     let mut listens = vec![("http".to_owned(), config.http)];
     for listener in &config.listeners {
@@ -16,35 +16,35 @@ pub(crate) fn facts(path: &Path) -> Result<Facts, String> {
     for listener in &config.sgip_listeners {
         listens.push((listener.name.clone(), listener.listen));
     }
-    listens.extend(config.business.iter().map(|door| ("business".to_owned(), door.listen)));
-    if let Some(door) = &config.redis {
-        listens.extend(door.listen.iter().map(|address| ("redis".to_owned(), *address)));
+    listens.extend(config.business.iter().map(|listener| ("business".to_owned(), listener.listen)));
+    if let Some(listener) = &config.redis {
+        listens.extend(listener.listen.iter().map(|address| ("redis".to_owned(), *address)));
     }
     for network in &config.networks {
-        if let gsm::Role::Proxy { listen, .. } = &network.links.role {
+        if let gsm::GsmRole::Proxy { listen, .. } = &network.links.role {
             listens.push((network.links.name.clone(), *listen));
         }
     }
-    let scheme = if config.http_lock == Lock::Open { "http" } else { "https" };
-    let summary = match crate::configuring::what_counts(path) {
+    let scheme = if config.http_tls == HttpTlsMode::Plaintext { "http" } else { "https" };
+    let summary = match crate::config_manager::describe_next_start(path) {
         Ok(counts) => format!("{}; {counts}", config.summary()),
-        // A daemon that runs has the file of the versions; it is the one to ask.
+        // A running daemon has the version store open; ask the daemon instead.
         Err(_) => config.summary(),
     };
-    Ok(Facts {
+    Ok(ConfigFacts {
         summary,
         data: config.data.clone(),
         token_file: config.token_file.clone(),
-        watermark: config.watermark,
+        free_space_watermark: config.free_space_watermark,
         listens,
         connections: config.connections(),
-        url: format!("{scheme}://{}", reached_at(config.http)),
-        archive: config.archive.url.as_deref().and_then(place),
+        url: format!("{scheme}://{}", local_address(config.http)),
+        archive: config.archive.url.as_deref().and_then(database_address),
     })
 }
 
-/// Where a listener is asked that listens at all addresses.
-fn reached_at(mut listen: SocketAddr) -> SocketAddr {
+/// The local address of a listener that is bound to the wildcard address.
+fn local_address(mut listen: SocketAddr) -> SocketAddr {
     if listen.ip().is_unspecified() {
         listen.set_ip(if listen.is_ipv4() {
             std::net::Ipv4Addr::LOCALHOST.into()
@@ -55,8 +55,8 @@ fn reached_at(mut listen: SocketAddr) -> SocketAddr {
     listen
 }
 
-/// Host and port of a data base's URL; nothing where it is a file.
-fn place(url: &str) -> Option<String> {
+/// Host and port of a database URL; `None` for a file.
+fn database_address(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let port = match scheme {
         "mysql" | "mariadb" => 3306,
@@ -65,7 +65,7 @@ fn place(url: &str) -> Option<String> {
     };
     let authority = rest.split(['/', '?']).next()?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    // The colons of an IPv6 address stand in brackets.
+    // IPv6 addresses have their colons in brackets.
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
     match host {
         "" => None,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_data_base_is_at_its_host_and_port() {
+    fn parses_database_addresses() {
         for (url, wanted) in [
             ("sqlite:/var/lib/archive.db", None),
             ("mysql://sms:pa@ss@db.example/archive", Some("db.example:3306")),
@@ -88,13 +88,13 @@ mod tests {
             ("postgresql://[::1]:9/a", Some("[::1]:9")),
             ("postgres:///a", None),
         ] {
-            assert_eq!(place(url).as_deref(), wanted, "{url}");
+            assert_eq!(database_address(url).as_deref(), wanted, "{url}");
         }
     }
 
     #[test]
-    fn what_listens_everywhere_is_asked_here() {
-        let at = |text: &str| reached_at(text.parse().unwrap()).to_string();
+    fn wildcard_addresses_become_loopback() {
+        let at = |text: &str| local_address(text.parse().unwrap()).to_string();
         assert_eq!((at("0.0.0.0:80"), at("[::]:80")), ("127.0.0.1:80".to_owned(), "[::1]:80".to_owned()));
         assert_eq!(at("10.0.0.1:80"), "10.0.0.1:80");
     }

@@ -1,11 +1,15 @@
-//! Accounts and peers, and what all kinds of parties have in common: their queues and classes of errors.
+//! `[[account]]` and `[[peer]]`, and the queue keys and error classes shared with gateways and core networks.
 
-use super::{Account, MOST, Peer, UNNUMBERED, address, business, existing, secret, sgip, system_id};
+use super::{
+    Account, MAX_INTEGER, Peer, UNASSIGNED_PEER, address, business, existing_file, secret, sgip, system_id,
+};
 use configuration::Section;
-use doors::SourceRules;
-use engine::{PeerSettings, Uncertainty};
-use links::{AccountOptions, BindMode, BindModes, ClientTls, LongText, MessageIdForm, PeerOptions, Secret};
+use engine::{PeerSettings, UncertainPolicy};
+use links::{
+    BindMode, BindModes, ClientTls, LinkAccountOptions, LongText, MessageIdForm, PeerOptions, Secret,
+};
 use model::ErrorClass;
+use ports::SourceRules;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -13,16 +17,17 @@ pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
     let name = section.required("name", "\"acme\"");
     let id = section.text("system-id").unwrap_or_else(|| name.clone());
     system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
-    let hash = section.required("password-hash", "\"$argon2id$...\" (made by: switchyard hash-password)");
-    if !hash.is_empty() && doors::check_password_hash(&hash).is_err() {
-        section.wrong("password-hash", "is no argon2 hash; make one with: switchyard hash-password");
+    let hash =
+        section.required("password-hash", "\"$argon2id$...\" (created with: switchyard hash-password)");
+    if !hash.is_empty() && ports::check_password_hash(&hash).is_err() {
+        section.error("password-hash", "is not an argon2 hash; create one with: switchyard hash-password");
     }
-    let mut links = AccountOptions::new(&name, UNNUMBERED, &hash);
+    let mut links = LinkAccountOptions::new(&name, UNASSIGNED_PEER, &hash);
     links.system_id = bytes::Bytes::from(id.into_bytes());
     if let Some(modes) = section.texts("bind") {
         for mode in &modes {
             if !["transmitter", "receiver", "transceiver"].contains(&mode.as_str()) {
-                section.wrong("bind", format!("{mode:?} is not transmitter, receiver or transceiver"));
+                section.error("bind", format!("{mode:?} is not transmitter, receiver or transceiver"));
             }
         }
         let has = |word: &str| modes.iter().any(|mode| mode == word);
@@ -35,7 +40,7 @@ pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
     for network in section.texts("networks").unwrap_or_default() {
         match network.parse() {
             Ok(network) => links.networks.push(network),
-            Err(error) => section.wrong("networks", error.to_string()),
+            Err(error) => section.error("networks", error.to_string()),
         }
     }
     links.rate = section.rate("rate");
@@ -49,7 +54,7 @@ pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
         let source = section.section("source");
         let default = source.text("default").map(|text| {
             if text.len() > 20 {
-                source.wrong("default", "is longer than 20 characters");
+                source.error("default", "is longer than 20 characters");
             }
             let numeric = text.bytes().all(|c| c.is_ascii_digit());
             let (ton, npi) = if numeric { (0, 1) } else { (5, 0) };
@@ -60,14 +65,15 @@ pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
         links.source = SourceRules { allow: source.texts("allow").unwrap_or_default(), default };
         source.finish();
     }
-    let mut queue = PeerSettings::new(UNNUMBERED);
+    let mut queue = PeerSettings::new(UNASSIGNED_PEER);
     queue.addressee = true;
-    queue.receipts = false;
-    queue.uncertainty = Uncertainty::SendAgain;
-    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=MOST);
-    queue.part_receipts = section.choice("reports", false, &[("merged", false), ("per-part", true)]);
+    queue.sends_dlrs = false;
+    queue.uncertainty = UncertainPolicy::SendAgain;
+    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=MAX_INTEGER);
+    queue.segment_dlrs = section.choice("dlrs", false, &[("merged", false), ("per-segment", true)]);
     queue.opt_out = section.flag("opt-out", true);
-    queue.key_memory = usize::try_from(section.size("idempotency-memory", 256 << 20)).unwrap_or(usize::MAX);
+    queue.idempotency_key_memory =
+        usize::try_from(section.size("idempotency-memory", 256 << 20)).unwrap_or(usize::MAX);
     if section.has("sgip") {
         links.sgip = Some(sgip::sp(&section.section("sgip"), &name, base));
     }
@@ -89,21 +95,21 @@ pub(super) fn error_class(word: &str) -> Option<ErrorClass> {
     })
 }
 
-/// How messages for a peer or a gateway are handled.
+/// Reads the queue settings of a peer, gateway or core network.
 pub(super) fn queue(
     section: &Section<'_>,
-    uncertain: Uncertainty,
-    remedies: &[(&str, Uncertainty)],
+    uncertain: UncertainPolicy,
+    remedies: &[(&str, UncertainPolicy)],
 ) -> PeerSettings {
-    let mut queue = PeerSettings::new(UNNUMBERED);
+    let mut queue = PeerSettings::new(UNASSIGNED_PEER);
     queue.rate = section.rate("rate");
     let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
     queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=MOST);
-    queue.receipts = section.flag("receipts", true);
-    queue.receipt_limit = section.duration("receipt-limit", queue.receipt_limit);
+    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=MAX_INTEGER);
+    queue.sends_dlrs = section.flag("dlrs", true);
+    queue.dlr_timeout = section.duration("dlr-timeout", queue.dlr_timeout);
     queue.uncertainty = section.choice("uncertain", uncertain, remedies);
-    queue.uncertain_limit = section.duration("uncertain-limit", queue.uncertain_limit);
+    queue.uncertain_limit = section.duration("uncertain-timeout", queue.uncertain_limit);
     if let Some(retry) = section.durations("retry") {
         queue.retry = retry;
     }
@@ -115,20 +121,20 @@ pub(super) fn peer(section: &Section<'_>, base: &Path) -> Peer {
     let name = section.required("name", "\"upstream\"");
     let address = section.required("address", "\"smsc.example.net:2775\"");
     self::address(section, "address", &address);
-    let defaults = PeerOptions::new(&name, UNNUMBERED, &address);
+    let defaults = PeerOptions::new(&name, UNASSIGNED_PEER, &address);
     let id = section.text("system-id").unwrap_or_default();
     system_id(section, "system-id", &id);
     let password = secret(section, "password", "password-file", base);
     let tls = section.has("tls").then(|| {
         let tls = section.section("tls");
-        let ca = tls.text("ca").map(|path| existing(&tls, "ca", base, &path));
+        let ca = tls.text("ca").map(|path| existing_file(&tls, "ca", base, &path));
         let server_name = tls.text("server-name");
-        let pair = |key: &'static str| tls.text(key).map(|path| existing(&tls, key, base, &path));
+        let pair = |key: &'static str| tls.text(key).map(|path| existing_file(&tls, key, base, &path));
         let certificate = match (pair("certificate"), pair("key")) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                tls.wrong("certificate", "and key go together");
+                tls.error("certificate", "and key go together");
                 None
             }
         };
@@ -146,7 +152,7 @@ pub(super) fn peer(section: &Section<'_>, base: &Path) -> Peer {
             (Some(status), Some(class)) => {
                 classes.insert(status, class);
             }
-            _ => section.wrong(
+            _ => section.error(
                 "error-classes",
                 "maps command_status values such as \"0x45\" to temporary, permanent, throttled, queue-full, absent or memory-full",
             ),
@@ -197,11 +203,11 @@ pub(super) fn peer(section: &Section<'_>, base: &Path) -> Peer {
     };
     let queue = queue(
         section,
-        Uncertainty::AwaitReceipt,
+        UncertainPolicy::AwaitDlr,
         &[
-            ("send-again", Uncertainty::SendAgain),
-            ("ask", Uncertainty::Ask),
-            ("await-receipt", Uncertainty::AwaitReceipt),
+            ("send-again", UncertainPolicy::SendAgain),
+            ("query", UncertainPolicy::Query),
+            ("await-dlr", UncertainPolicy::AwaitDlr),
         ],
     );
     let group = section.text("group");

@@ -1,26 +1,26 @@
-//! The appliance as the admin's API sees it.
+//! The implementation of [`ApiBackend`]: state shared by all API operations, status, queues, links and metrics.
 
-use crate::archiving::History;
+use crate::archiving::ArchiveReader;
 use crate::backup::Backups;
-use crate::causes::Causes;
-use crate::configuring::{Configuring, Tuning};
-use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall};
-use crate::drain::Draining;
-use crate::logging::Logging;
-use crate::pools::PoolDesk;
+use crate::config_manager::{ConfigManager, TunableSettings};
+use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall_clock};
+use crate::drain::DrainInfo;
+use crate::error_causes::ErrorCauses;
+use crate::logging::LogControl;
+use crate::pools::PoolService;
 use crate::replays::Replays;
-use crate::routing::HouseRouting;
-use crate::testing::Trials;
-use crate::traces::verdict_words;
-use admin::metrics::{self, Page};
-use admin::{Appliance, AttentionLimits, Export, Kind, Problem, view};
+use crate::routing::ApplianceRouting;
+use crate::testing::PeerTests;
+use crate::traces::describe_verdict;
+use admin::metrics::{self, MetricsPage};
+use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind, view};
 use arc_swap::ArcSwap;
-use engine::{Brake, Engine};
+use engine::{BlockedBy, Engine};
 use hooks::Decision;
-use links::{LinkBrake, LinkRole, Links};
+use links::{LinkBlocker, LinkRole, Links};
 use model::{
-    Address, Directory, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, ReceiptRequest,
-    Refusal, Routed, Text, Timestamp, Verdict,
+    Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
+    RoutingDecision, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -28,111 +28,113 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use store::{Found, Store};
+use store::{Store, StoredMessage};
 
-/// Everything that the API can ask.
+/// Everything that the admin API can access.
 pub(crate) struct Switchyard {
     pub(crate) name: String,
     pub(crate) started: Instant,
     pub(crate) ready: AtomicBool,
     pub(crate) stopping: AtomicBool,
-    /// Who has it drained, where somebody has.
-    pub(crate) draining: Mutex<Option<Draining>>,
-    pub(crate) logging: Arc<Logging>,
+    /// The drain in progress, if any.
+    pub(crate) draining: Mutex<Option<DrainInfo>>,
+    pub(crate) logging: Arc<LogControl>,
     pub(crate) backups: Backups,
-    pub(crate) trials: Trials,
-    /// Who changes the machine, where it is the appliance image.
-    pub(crate) operator: Option<admin::Operator>,
+    pub(crate) peer_tests: PeerTests,
+    /// The operator of the appliance image, if the daemon runs on it.
+    pub(crate) operate_client: Option<admin::OperateClient>,
     pub(crate) core: CoreHandle,
     pub(crate) store: Arc<Store>,
-    /// Users, tokens, the audit log.
+    /// Users, tokens and the audit log.
     pub(crate) access: Arc<access::Access>,
     pub(crate) links: Arc<Links>,
-    pub(crate) routing: Arc<HouseRouting>,
+    pub(crate) routing: Arc<ApplianceRouting>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    pub(crate) causes: Causes,
+    pub(crate) causes: ErrorCauses,
     pub(crate) recovered: u64,
     pub(crate) recovery_ms: u64,
     pub(crate) business: Arc<business::Business>,
-    /// Connections to the admin's listener.
-    pub(crate) http_connections: Arc<doors::ConnectionCounts>,
-    /// Connections to the business systems' listener.
-    pub(crate) business_connections: Arc<doors::ConnectionCounts>,
-    pub(crate) networks: Vec<Arc<gsm::Network>>,
-    /// Opened last.
-    pub(crate) shell: OnceLock<Arc<shell::Shell>>,
-    pub(crate) history: Option<History>,
+    /// Connections of the admin listener.
+    pub(crate) http_connections: Arc<ports::ConnectionCounts>,
+    /// Connections of the business listener.
+    pub(crate) business_connections: Arc<ports::ConnectionCounts>,
+    pub(crate) networks: Vec<Arc<gsm::GsmNetwork>>,
+    /// Set once the local socket is open.
+    pub(crate) shell: OnceLock<Arc<shell::ShellServer>>,
+    pub(crate) history: Option<ArchiveReader>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
-    pub(crate) shelf: Arc<capabilities::Shelf>,
+    pub(crate) tables: Arc<capabilities::TableStore>,
     /// Durable counters of plugins.
     pub(crate) counters: Arc<capabilities::DurableCounters>,
     pub(crate) replays: Replays,
-    pub(crate) pools: Arc<PoolDesk>,
-    /// The door of Redis clients.
-    pub(crate) redis: Option<Arc<::pools::Door>>,
-    /// What is configured, and how that is changed.
-    pub(crate) configuring: Arc<Configuring>,
-    /// Settings that may change while it runs.
-    pub(crate) tuning: Arc<Tuning>,
-    /// Taken while the engine is told who is bound.
+    pub(crate) pools: Arc<PoolService>,
+    /// The listener for Redis clients.
+    pub(crate) redis: Option<Arc<::pools::RedisServer>>,
+    /// The active configuration and its versions.
+    pub(crate) config_manager: Arc<ConfigManager>,
+    /// Settings that can change while the daemon runs.
+    pub(crate) tuning: Arc<TunableSettings>,
+    /// Serializes reports of bindings to the engine.
     pub(crate) binding: Mutex<()>,
-    /// What plugins see of peers and pools.
-    pub(crate) boards: Arc<crate::boards::Boards>,
+    /// Publishes peers and pools to plugins.
+    pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
 }
 
-impl admin::Machine for Switchyard {
-    fn operator(&self) -> Option<admin::Operator> {
-        self.operator.clone()
+impl admin::ApplianceImage for Switchyard {
+    fn operate_client(&self) -> Option<admin::OperateClient> {
+        self.operate_client.clone()
     }
 }
 
-pub(crate) fn gone() -> Problem {
-    Problem::new(Kind::Unavailable, "the appliance is shutting down")
+pub(crate) fn shutting_down_problem() -> Problem {
+    Problem::new(ProblemKind::Unavailable, "the appliance is shutting down")
 }
 
-/// A brake in words; moments of the engine's clock as wall-clock time.
-pub(crate) fn brake_words(brake: Brake, now: Now) -> String {
-    match brake {
-        Brake::Idle => "idle".to_owned(),
-        Brake::Window => "peer window: as many messages are unanswered as the peer's links allow".to_owned(),
-        Brake::NoLink => "no link is up".to_owned(),
-        Brake::Rate { until } => format!("our rate limit, until {}", now.wall_of(until).0),
-        Brake::Throttled { until, rate } => {
-            format!("the peer throttles us: learnt rate {rate:.1} a second{}", next_words(until, now))
+/// Describes why a queue does not move; engine times are converted to wall-clock time.
+pub(crate) fn describe_blocked_by(blocked_by: BlockedBy, now: Now) -> String {
+    match blocked_by {
+        BlockedBy::Idle => "idle".to_owned(),
+        BlockedBy::Window => "peer window: the windows of all links are full".to_owned(),
+        BlockedBy::NoLink => "no link is up".to_owned(),
+        BlockedBy::Rate { until } => format!("rate limit, until {}", now.wall_of(until).0),
+        BlockedBy::Throttled { until, rate } => {
+            format!("throttled by the peer: learnt rate {rate:.1}/s{}", describe_next(until, now))
         }
-        Brake::SlowStart { until, rate } => {
-            format!("the peer throttles us: slow start, {rate:.1} a second now{}", next_words(until, now))
+        BlockedBy::SlowStart { until, rate } => {
+            format!("throttled by the peer: slow start at {rate:.1}/s{}", describe_next(until, now))
         }
-        Brake::Advised { until } => {
+        BlockedBy::PolicyPause { until } => {
             format!("paused by the delivery policy, until {}", now.wall_of(until).0)
         }
-        Brake::Loading => "messages are being read from disk".to_owned(),
-        Brake::Subscribers => "all that waits is behind other messages to the same subscribers".to_owned(),
-        Brake::NotConfigured => "the peer is not in the configuration".to_owned(),
-        Brake::Draining => "shutting down".to_owned(),
-        Brake::Suspended { order } => format!("suspended by order {order}"),
-        Brake::Held => "what waits is held back by orders".to_owned(),
-        Brake::Rebound => "messages go to another peer by an order, and it has no room now".to_owned(),
+        BlockedBy::Loading => "messages are being read from disk".to_owned(),
+        BlockedBy::SubscriberLocked => {
+            "all queued messages wait for others to the same subscribers".to_owned()
+        }
+        BlockedBy::NotConfigured => "the peer is not in the configuration".to_owned(),
+        BlockedBy::Shutdown => "shutting down".to_owned(),
+        BlockedBy::Suspended { queue_action } => format!("suspended by queue action {queue_action}"),
+        BlockedBy::QueueAction => "all queued messages are suspended by queue actions".to_owned(),
+        BlockedBy::RerouteTargetFull => "messages are rerouted to a peer whose queue is full".to_owned(),
     }
 }
 
-/// When the next message leaves, where it is worth waiting for.
-fn next_words(until: Moment, now: Now) -> String {
+/// Describes when the next message leaves, if that takes at least a second.
+fn describe_next(until: Moment, now: Now) -> String {
     if until - now.mono < Duration::from_secs(1) {
         return String::new();
     }
     format!(", next at {}", now.wall_of(until).0)
 }
 
-fn link_brake(brake: LinkBrake) -> &'static str {
-    match brake {
-        LinkBrake::None => "none",
-        LinkBrake::PeerWindow => "peer-window",
-        LinkBrake::PeerThrottles => "peer-throttles",
-        LinkBrake::SlowReader => "slow-reader",
-        LinkBrake::OurWindow => "our-window",
-        LinkBrake::AccountRate => "account-rate",
-        LinkBrake::NotBound => "not-bound",
+fn link_blocker(blocker: LinkBlocker) -> &'static str {
+    match blocker {
+        LinkBlocker::None => "none",
+        LinkBlocker::PeerWindow => "peer-window",
+        LinkBlocker::PeerThrottles => "peer-throttles",
+        LinkBlocker::SlowReader => "slow-reader",
+        LinkBlocker::OurWindow => "our-window",
+        LinkBlocker::AccountRate => "account-rate",
+        LinkBlocker::NotBound => "not-bound",
     }
 }
 
@@ -142,14 +144,15 @@ impl Switchyard {
     }
 
     pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
-        id.parse()
-            .map_err(|error: model::ParseMessageIdError| Problem::new(Kind::BadRequest, error.to_string()))
+        id.parse().map_err(|error: model::ParseMessageIdError| {
+            Problem::new(ProblemKind::BadRequest, error.to_string())
+        })
     }
 
-    fn write_core_metrics(&self, page: &mut Page) {
+    fn write_core_metrics(&self, page: &mut MetricsPage) {
         let Some((totals, peers, live, cached)) = self
             .core
-            .look(|engine, _| (engine.totals().clone(), engine.peers(), engine.live(), engine.cached()))
+            .query(|engine, _| (engine.totals().clone(), engine.peers(), engine.live(), engine.cached()))
         else {
             return;
         };
@@ -161,10 +164,10 @@ impl Switchyard {
             (&metrics::THROTTLED, totals.throttled),
             (&metrics::UNCERTAIN, totals.uncertain),
             (&metrics::SENT_AGAIN, totals.sent_again),
-            (&metrics::RECEIPTS_MATCHED, totals.receipts_matched),
-            (&metrics::RECEIPTS_UNMATCHED, totals.receipts_unmatched),
-            (&metrics::RECEIPTS_MADE, totals.receipts_made),
-            (&metrics::RECEIPTS_DELIVERED, totals.receipts_delivered),
+            (&metrics::DLRS_MATCHED, totals.dlrs_matched),
+            (&metrics::DLRS_UNMATCHED, totals.dlrs_unmatched),
+            (&metrics::DLRS_MADE, totals.dlrs_made),
+            (&metrics::DLRS_DELIVERED, totals.dlrs_delivered),
         ] {
             page.put(metric, &[], value as f64);
         }
@@ -173,35 +176,37 @@ impl Switchyard {
         }
         for peer in &peers {
             let name = self.name_of(peer.peer);
-            for (doing, count) in [
+            for (state, count) in [
                 ("queued", peer.queued),
                 ("suspended", peer.suspended),
                 ("deferred", peer.deferred),
                 ("resolving", peer.resolving),
                 ("in-flight", peer.in_flight),
                 ("uncertain", peer.uncertain),
-                ("awaiting-receipt", peer.awaiting_receipt),
+                ("awaiting-dlr", peer.awaiting_dlr),
             ] {
-                page.put(&metrics::QUEUE, &[&name, doing], count as f64);
+                page.put(&metrics::QUEUE, &[&name, state], count as f64);
             }
-            page.put(&metrics::PARKED, &[&name], peer.parked as f64);
+            page.put(&metrics::SUBSCRIBERS_BLOCKED, &[&name], peer.blocked_subscribers as f64);
             if let Some(rate) = peer.learnt_rate {
                 page.put(&metrics::LEARNT_RATE, &[&name], rate);
             }
         }
         self.write_counts(page);
-        self.write_order_metrics(page);
+        self.write_queue_action_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
     }
 }
 
-impl Appliance for Switchyard {
-    fn status(&self) -> Result<view::Status, Problem> {
-        let (live, totals) =
-            self.core.look(|engine, _| (engine.live(), engine.totals().clone())).ok_or_else(gone)?;
+impl ApiBackend for Switchyard {
+    fn status(&self) -> Result<view::StatusView, Problem> {
+        let (live, totals) = self
+            .core
+            .query(|engine, _| (engine.live(), engine.totals().clone()))
+            .ok_or_else(shutting_down_problem)?;
         let (_, kept) =
-            self.store.counts().map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+            self.store.counts().map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
         let counts = &self.core.counts;
         let mut shown = BTreeMap::from([
             ("accepted", totals.accepted),
@@ -210,10 +215,10 @@ impl Appliance for Switchyard {
             ("throttled", totals.throttled),
             ("uncertain", totals.uncertain),
             ("sent_again", totals.sent_again),
-            ("receipts_matched", totals.receipts_matched),
-            ("receipts_unmatched", totals.receipts_unmatched),
-            ("receipts_made", totals.receipts_made),
-            ("receipts_delivered", totals.receipts_delivered),
+            ("dlrs_matched", totals.dlrs_matched),
+            ("dlrs_unmatched", totals.dlrs_unmatched),
+            ("dlrs_made", totals.dlrs_made),
+            ("dlrs_delivered", totals.dlrs_delivered),
             ("commits", counts.commits.load(Relaxed)),
             ("commit_us", counts.commit_us.load(Relaxed)),
             ("commit_rows", counts.rows.load(Relaxed)),
@@ -221,7 +226,7 @@ impl Appliance for Switchyard {
         for state in FinalState::ALL {
             shown.insert(state.name(), totals.ended[state as usize]);
         }
-        Ok(view::Status {
+        Ok(view::StatusView {
             name: self.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -235,37 +240,37 @@ impl Appliance for Switchyard {
         })
     }
 
-    fn queues(&self) -> Result<Vec<view::Queue>, Problem> {
-        let look = |engine: &engine::Engine, now| (engine.peers(), engine.orders(), now);
-        let (peers, orders, now) = self.core.look(look).ok_or_else(gone)?;
-        let parties = self.routing.parties.load();
-        let shown = peers.into_iter().map(|peer| view::Queue {
+    fn queues(&self) -> Result<Vec<view::QueueView>, Problem> {
+        let query = |engine: &engine::Engine, now| (engine.peers(), engine.queue_actions(), now);
+        let (peers, orders, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
+        let peer_roles = self.routing.peer_roles.load();
+        let shown = peers.into_iter().map(|peer| view::QueueView {
             peer: self.name_of(peer.peer),
             configured: peer.configured,
             queued: peer.queued,
             deferred: peer.deferred,
-            aside: peer.aside,
+            subscriber_locked: peer.subscriber_locked,
             suspended: peer.suspended,
-            parked: peer.parked,
+            blocked_subscribers: peer.blocked_subscribers,
             resolving: peer.resolving,
             in_flight: peer.in_flight,
             uncertain: peer.uncertain,
-            awaiting_receipt: peer.awaiting_receipt,
+            awaiting_dlr: peer.awaiting_dlr,
             oldest: peer.oldest.map(|at| at.0),
             links: peer.links.len(),
-            brake: self.brake_with_orders(&peer, &orders, now),
+            blocked_by: self.describe_queue_block(&peer, &orders, now),
             learnt_rate: peer.learnt_rate,
-            blocked: match peer.brake {
-                Brake::Suspended { .. } => view::BlockedBy::Order,
-                Brake::Throttled { .. } | Brake::SlowStart { .. } => view::BlockedBy::Throttle,
-                _ => view::BlockedBy::Other,
+            block_cause: match peer.blocked_by {
+                BlockedBy::Suspended { .. } => view::BlockCause::QueueAction,
+                BlockedBy::Throttled { .. } | BlockedBy::SlowStart { .. } => view::BlockCause::Throttle,
+                _ => view::BlockCause::Other,
             },
-            is_account: parties.is_account(peer.peer),
+            is_account: peer_roles.is_account(peer.peer),
         });
         Ok(shown.collect())
     }
 
-    fn links(&self) -> Vec<view::Link> {
+    fn links(&self) -> Vec<view::LinkView> {
         let kinds = |map: BTreeMap<&'static str, u64>| {
             map.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect::<BTreeMap<_, _>>()
         };
@@ -273,11 +278,11 @@ impl Appliance for Switchyard {
             map.into_iter()
                 .map(|(status, count)| match status {
                     u32::MAX => ("others".to_owned(), count),
-                    status => (smpp::Status(status).to_string(), count),
+                    status => (smpp::CommandStatus(status).to_string(), count),
                 })
                 .collect::<BTreeMap<_, _>>()
         };
-        let shown = self.links.states().into_iter().map(|link| view::Link {
+        let shown = self.links.states().into_iter().map(|link| view::LinkView {
             id: link.link.map(|id| id.0),
             peer: link.name,
             role: match link.role {
@@ -292,7 +297,7 @@ impl Appliance for Switchyard {
             in_flight: link.in_flight,
             unanswered_in: link.unanswered_in,
             round_trip_us: link.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
-            brake: link_brake(link.brake).to_owned(),
+            blocked_by: link_blocker(link.blocked_by).to_owned(),
             received: kinds(link.inbound.requests),
             sent: kinds(link.outbound.requests),
             refused_by_us: statuses(link.outbound.errors),
@@ -305,33 +310,34 @@ impl Appliance for Switchyard {
         shown.collect()
     }
 
-    fn message(&self, id: &str, body: bool) -> Result<view::Trace, Problem> {
+    fn message(&self, id: &str, body: bool) -> Result<view::TraceView, Problem> {
         let id = Self::parse_id(id)?;
-        // Memory first: what it does now. The content is in the store in any case.
+        // Memory first, for the current state. The content is in the store in any case.
         let live = self
             .core
-            .look(move |engine, now| engine.message(id).map(|status| (status, now)))
-            .ok_or_else(gone)?;
-        let found = self.store.find(id).map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+            .query(move |engine, now| engine.message(id).map(|status| (status, now)))
+            .ok_or_else(shutting_down_problem)?;
+        let found =
+            self.store.find(id).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
         if body {
-            tracing::info!(id = id.0, "message text read by an admin");
+            tracing::info!(id = id.0, "message text read by admin");
         }
         match found {
-            Some(Found::Waiting(message, progress)) => {
+            Some(StoredMessage::Waiting(message, progress)) => {
                 Ok(self.waiting(&message, live, progress.as_ref(), body))
             }
-            Some(Found::Finished(message, ended)) => {
+            Some(StoredMessage::Finished(message, ended)) => {
                 Ok(self.finished(&message, &ended, body, &|peer| self.name_of(peer)))
             }
             None => self.archived_trace(id, body),
         }
     }
 
-    fn explain(&self, asked: view::Hypothetical) -> Result<view::Explanation, Problem> {
+    fn explain(&self, asked: view::ExplainRequest) -> Result<view::ExplanationView, Problem> {
         let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
-            Problem::new(Kind::NotFound, format!("{:?} is no account and no peer", asked.origin))
+            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
         })?;
-        let now = wall();
+        let now = wall_clock();
         let address = |value: &str| {
             let digits = value.trim_start_matches('+');
             if digits.bytes().all(|c| c.is_ascii_digit()) {
@@ -342,7 +348,7 @@ impl Appliance for Switchyard {
         };
         let mut message = Message {
             id: MessageId(0),
-            kind: model::Kind::Text,
+            kind: model::MessageKind::Text,
             origin,
             source: address(&asked.source),
             destination: address(&asked.destination),
@@ -350,7 +356,7 @@ impl Appliance for Switchyard {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::default(),
-            receipts: ReceiptRequest::NONE,
+            dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
             text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
@@ -358,14 +364,14 @@ impl Appliance for Switchyard {
             accepted_at: now,
             scheduled: None,
             expires_at: Timestamp(now.0 + 86_400_000),
-            routed: Routed {
+            routed: RoutingDecision {
                 verdict: Verdict::Reject(model::RejectReason::NoRoute),
-                by: Arc::new(model::DecidedBy { plugin: String::new(), version: String::new() }),
+                by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
                 note: None,
                 sender: None,
                 quote: None,
-                seen: None,
-                faulted: None,
+                host_calls: None,
+                fault_message_id: None,
             },
         };
         let name = |peer| self.name_of(peer);
@@ -377,7 +383,7 @@ impl Appliance for Switchyard {
                 Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
                 Ok(Decision { verdict: Some(verdict), sender, note }) => {
                     let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                    format!("{by}: {}{note}", verdict_words(&verdict, sender.as_deref(), &name))
+                    format!("{by}: {}{note}", describe_verdict(&verdict, sender.as_deref(), &name))
                 }
                 Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
             });
@@ -385,30 +391,33 @@ impl Appliance for Switchyard {
         message.routed = routed;
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
-            "after the house's own rules: {}{note}",
-            verdict_words(&message.routed.verdict, message.routed.sender.as_deref(), &name)
+            "after the built-in rules: {}{note}",
+            describe_verdict(&message.routed.verdict, message.routed.sender.as_deref(), &name)
         ));
         if let Some(quote) = &message.routed.quote {
             let by = format!("biller {} {}", quote.by.plugin, quote.by.version);
             let price = match &quote.charge {
-                Some(charge) => format!("{} millionths, of ledger account {}", charge.amount, charge.account),
+                Some(charge) => {
+                    format!("{} millionths from ledger account {}", charge.amount, charge.account)
+                }
                 None => "free".to_owned(),
             };
             let note = quote.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
             steps.push(format!("{by}: {price}{note}"));
         }
         let routed = message.routed.clone();
-        let look = move |engine: &Engine, now| (engine.would_accept(now, &message), engine.peers(), now);
-        let (accepted, peers, now) = self.core.look(look).ok_or_else(gone)?;
+        let query = move |engine: &Engine, now| (engine.would_accept(now, &message), engine.peers(), now);
+        let (accepted, peers, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
         if let Verdict::Forward(legs) = &routed.verdict {
             for leg in legs {
                 let name = self.name_of(leg.peer);
                 steps.push(match peers.iter().find(|peer| peer.peer == leg.peer && peer.configured) {
                     Some(peer) => {
-                        let (brake, links) = (brake_words(peer.brake, now), peer.links.len());
-                        format!("leg {name}: {} queued, {links} links; {brake}", peer.queued)
+                        let (blocked_by, links) =
+                            (describe_blocked_by(peer.blocked_by, now), peer.links.len());
+                        format!("leg {name}: {} queued, {links} links; {blocked_by}", peer.queued)
                     }
-                    None => format!("leg {name}: left out, the peer is not in the configuration"),
+                    None => format!("leg {name}: skipped, the peer is not in the configuration"),
                 });
             }
         }
@@ -422,10 +431,10 @@ impl Appliance for Switchyard {
             answer = "refused: queue full".to_owned();
         }
         if let Some(draining) = &*self.draining.lock() {
-            steps.push(format!("the appliance drains, by the word of {}", draining.by));
+            steps.push(format!("the appliance is drained by {}", draining.by));
             answer = "refused: queue full".to_owned();
         }
-        Ok(view::Explanation { steps, answer })
+        Ok(view::ExplanationView { steps, answer })
     }
 
     fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
@@ -444,15 +453,15 @@ impl Appliance for Switchyard {
         self.show_archive()
     }
 
-    fn parked(&self) -> Result<Value, Problem> {
-        self.show_parked()
+    fn orphan_dlrs(&self) -> Result<Value, Problem> {
+        self.show_orphan_dlrs()
     }
 
-    fn report_again(&self, request: Value) -> Result<Value, Problem> {
-        Switchyard::report_again(self, request)
+    fn resend_dlrs(&self, request: Value) -> Result<Value, Problem> {
+        Switchyard::resend_dlrs_in_range(self, request)
     }
 
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::Refusals, Problem> {
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::RefusalsView, Problem> {
         self.show_refusals(query)
     }
 
@@ -477,13 +486,13 @@ impl Appliance for Switchyard {
     }
 
     fn metrics(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         self.write_process_metrics(&mut page);
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
         self.write_gsm_metrics(&mut page);
         let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
-        for link in Appliance::links(self) {
+        for link in ApiBackend::links(self) {
             *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
         }
         for ((peer, role, phase), count) in links {
@@ -508,14 +517,14 @@ impl Appliance for Switchyard {
         page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
         page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
         page.put(&metrics::RECOVERED, &[], self.recovered as f64);
-        let doors = self.links.doors();
-        page.put(&metrics::CONNECTIONS, &[], doors.connections as f64);
-        page.put(&metrics::TURNED_AWAY, &[], doors.turned_away as f64);
+        let listeners = self.links.listener_counts();
+        page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);
+        page.put(&metrics::TURNED_AWAY, &[], listeners.turned_away as f64);
         for (name, counts) in [("http", &self.http_connections), ("business", &self.business_connections)] {
             page.put(&metrics::HTTP_CONNECTIONS, &[name], counts.accepted.load(Relaxed) as f64);
             page.put(&metrics::HTTP_TURNED_AWAY, &[name], counts.turned_away() as f64);
         }
-        page.put(&metrics::BINDS_REFUSED, &[], doors.binds_refused as f64);
+        page.put(&metrics::BINDS_REFUSED, &[], listeners.binds_refused as f64);
         page.finish()
     }
 }

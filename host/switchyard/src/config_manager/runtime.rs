@@ -1,18 +1,18 @@
-//! From one configuration to another while traffic flows: only what is different is touched.
+//! Applies configuration changes while traffic flows. Only differences are touched.
 
 use crate::config::{Config, Peer};
 use crate::core_loop::{self, CoreHandle};
-use crate::opt_out::OptOut;
-use crate::routing::Parties;
+use crate::opt_out::KeywordRules;
+use crate::routing::PeerRoles;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
 use business::Business;
-use configuration::Problem;
-use doors::{Core as _, Hub};
-use engine::{Answer, Event, PeerSettings};
-use links::{Links, ListenError, ReadyListeners};
+use configuration::ConfigProblem;
+use engine::{EngineAnswer, Event, PeerSettings};
+use links::{Links, ListenerError, PreparedListeners};
 use model::{Directory, PeerId, PoolAnswer, PoolRequest};
 use parking_lot::Mutex;
+use ports::{EventSink as _, LinkRegistry};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use store::{Store, StoreError};
 
-/// What is looked at again and again, and may be another each time.
+/// Settings that are read repeatedly and can change at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Tuning {
-    watermark: AtomicU64,
+pub(crate) struct TunableSettings {
+    free_space_watermark: AtomicU64,
     retention_ms: AtomicU64,
     attention: Mutex<AttentionLimits>,
 }
 
-impl Tuning {
+impl TunableSettings {
     pub(crate) fn of(config: &Config) -> Self {
         let tuning = Self::default();
         tuning.set(config);
@@ -36,18 +36,18 @@ impl Tuning {
     }
 
     fn set(&self, config: &Config) {
-        self.watermark.store(config.watermark, Relaxed);
-        let retention = u64::try_from(config.retention.as_millis()).unwrap_or(u64::MAX);
+        self.free_space_watermark.store(config.free_space_watermark, Relaxed);
+        let retention = u64::try_from(config.finished_retention.as_millis()).unwrap_or(u64::MAX);
         self.retention_ms.store(retention, Relaxed);
         *self.attention.lock() = config.attention;
     }
 
-    /// Free octets below which nothing more is accepted.
-    pub(crate) fn watermark(&self) -> u64 {
-        self.watermark.load(Relaxed)
+    /// Minimum free disk space in octets; below it, submissions are refused.
+    pub(crate) fn free_space_watermark(&self) -> u64 {
+        self.free_space_watermark.load(Relaxed)
     }
 
-    /// Limits beyond which something needs attention.
+    /// Thresholds of `GET /v1/attention`.
     pub(crate) fn attention(&self) -> AttentionLimits {
         *self.attention.lock()
     }
@@ -58,9 +58,9 @@ impl Tuning {
     }
 }
 
-/// A change could not be made; everything is as it was.
+/// A change failed; nothing has changed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LiveError {
+pub(super) enum ApplyError {
     #[error(transparent)]
     Peer(#[from] links::PeerError),
     #[error(transparent)]
@@ -71,30 +71,30 @@ pub(super) enum LiveError {
     Store(#[from] StoreError),
 }
 
-/// All that a change of the configuration reaches.
-pub(crate) struct Live {
+/// The components that a configuration change affects.
+pub(crate) struct RuntimeComponents {
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) core: CoreHandle,
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
-    pub(crate) parties: Arc<ArcSwap<Parties>>,
-    pub(crate) keywords: Arc<ArcSwap<OptOut>>,
-    pub(crate) tuning: Arc<Tuning>,
+    pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
+    pub(crate) tuning: Arc<TunableSettings>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
-/// Things of one kind by name.
+/// Indexes a list by name.
 fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
     list.iter().map(|item| (name(item), item)).collect()
 }
 
-/// The configuration with everything from `new` that can be changed while traffic flows, and the rest as it is.
+/// The running configuration with all values from `new` that can change without a restart.
 pub(super) fn effective(running: &Config, new: &Config) -> Config {
     Config {
-        watermark: new.watermark,
-        drain: new.drain,
-        retention: new.retention,
+        free_space_watermark: new.free_space_watermark,
+        shutdown_timeout: new.shutdown_timeout,
+        finished_retention: new.finished_retention,
         attention: new.attention,
         listeners: new.listeners.clone(),
         sgip_listeners: new.sgip_listeners.clone(),
@@ -107,19 +107,19 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     }
 }
 
-fn problem(kind: &str, index: usize, key: &str, what: String) -> Problem {
+fn problem(kind: &str, index: usize, key: &str, message: String) -> ConfigProblem {
     let pointer = format!("/{kind}/{index}/{key}");
-    Problem { line: None, key: format!("{kind}[{index}].{key}"), pointer, what, allowed: None }
+    ConfigProblem { line: None, key: format!("{kind}[{index}].{key}"), pointer, message, allowed: None }
 }
 
-/// Where in the document's list something of this name stands.
+/// The index of a named item in a list of the document.
 fn index(document: &Value, kind: &str, name: &str) -> usize {
     let list = document.get(kind).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     list.iter().position(|item| item.get("name").and_then(Value::as_str) == Some(name)).unwrap_or(0)
 }
 
-/// What would fail, found out before anything is touched.
-pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Problem> {
+/// Problems that would make the change fail, found before anything is touched.
+pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let known = by_name(&running.peers, |peer| &peer.links.name);
     for (index, peer) in new.peers.iter().enumerate() {
@@ -133,12 +133,12 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Pro
         }
     }
     for listener in &new.listeners {
-        if let Some(Err(error)) = listener.tls.as_ref().map(links::ServerTls::read) {
+        if let Some(Err(error)) = listener.tls.as_ref().map(links::ServerTlsFiles::read) {
             let index = index(document, "listener", &listener.name);
             problems.push(problem("listener", index, "tls", error.to_string()));
         }
     }
-    // What is only exchanged at the next start keeps its name until then.
+    // A component that is replaced at the next start keeps its name until then.
     let networks = running.networks.iter().map(|network| network.links.name.as_str());
     let kept: Vec<&str> =
         networks.chain(running.shell.as_ref().map(|_| crate::config::shell::NAME)).collect();
@@ -148,66 +148,71 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Pro
     for (kind, name) in accounts.chain(peers).chain(gateways) {
         if kept.contains(&name) {
             let what =
-                format!("{name:?} is the name of something that goes at the next start only; start first");
+                format!("{name:?} is used by a component that is removed at the next start; restart first");
             problems.push(problem(kind, index(document, kind, name), "name", what));
         }
     }
     problems
 }
 
-/// What is wrong with a listener that could not be made ready.
-pub(super) fn not_ready(document: &Value, error: &ListenError) -> Problem {
+/// The problem of a listener that could not be bound.
+pub(super) fn listener_problem(document: &Value, error: &ListenerError) -> ConfigProblem {
     let (name, key) = match error {
-        ListenError::Socket { name, .. } => (name.as_str(), "listen"),
-        ListenError::Tls { name, .. } => (name.as_str(), "tls"),
-        ListenError::Twice(name) => (name.as_str(), "name"),
-        ListenError::ShuttingDown => ("", "name"),
+        ListenerError::Socket { name, .. } => (name.as_str(), "listen"),
+        ListenerError::Tls { name, .. } => (name.as_str(), "tls"),
+        ListenerError::NameTaken(name) => (name.as_str(), "name"),
+        ListenerError::ShuttingDown => ("", "name"),
     };
     problem("listener", index(document, "listener", name), key, error.to_string())
 }
 
-impl Live {
-    fn hub(&self) -> Arc<Hub> {
-        self.links.hub()
+impl RuntimeComponents {
+    fn registry(&self) -> Arc<LinkRegistry> {
+        self.links.registry()
     }
 
-    /// Makes names durable that are new, and puts the numbers in.
-    pub(super) fn number(&self, config: &mut Config) -> Result<(), StoreError> {
-        self.directory.store(Arc::new(config.number(&self.store)?));
+    /// Assigns peer ids, making new names durable.
+    pub(super) fn assign_peer_ids(&self, config: &mut Config) -> Result<(), StoreError> {
+        self.directory.store(Arc::new(config.assign_peer_ids(&self.store)?));
         Ok(())
     }
 
-    /// Binds what is to be listened on; nothing has changed yet.
-    pub(super) fn ready(&self, new: &Config) -> Result<ReadyListeners, ListenError> {
-        self.runtime.block_on(self.links.ready_listeners(&new.listeners, &new.sgip_listeners))
+    /// Binds new listening addresses; nothing has changed yet.
+    pub(super) fn bind_listeners(&self, new: &Config) -> Result<PreparedListeners, ListenerError> {
+        self.runtime.block_on(self.links.prepare_listeners(&new.listeners, &new.sgip_listeners))
     }
 
-    /// Goes from one configuration to another. What is there in both is not touched.
+    /// Changes from one configuration to another. Unchanged parts are not touched.
     ///
-    /// The engine knows a peer before its links come up, and its links are told to go before the engine forgets it. When a
-    /// step fails, everything goes back.
-    pub(super) fn go(&self, from: &Config, to: &Config, ready: ReadyListeners) -> Result<(), LiveError> {
+    /// The engine gets a peer before its links come up, and links are closed before the engine removes their peer. If a
+    /// step fails, everything is undone.
+    pub(super) fn apply(
+        &self,
+        from: &Config,
+        to: &Config,
+        listeners: PreparedListeners,
+    ) -> Result<(), ApplyError> {
         let _inside = self.runtime.enter();
-        let done = self.forth(from, to);
-        if let Err(error) = done {
-            tracing::error!(%error, "a change of the configuration failed; what was changed is taken back");
-            if let Err(error) = self.forth(to, from) {
-                // What can fail has been checked before; this is for what nobody thought of.
-                tracing::error!(%error, "taking it back failed, too: a restart brings the last version");
+        let applied = self.apply_changes(from, to);
+        if let Err(error) = applied {
+            tracing::error!(%error, "configuration change failed, undoing it");
+            if let Err(error) = self.apply_changes(to, from) {
+                // All expected failures were checked before.
+                tracing::error!(%error, "undoing the configuration change failed; a restart loads the last version");
             }
             return Err(error);
         }
-        self.links.set_listeners(ready);
+        self.links.set_listeners(listeners);
         Ok(())
     }
 
-    fn forth(&self, from: &Config, to: &Config) -> Result<(), LiveError> {
+    fn apply_changes(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
         let queues = changed_queues(from, to);
         self.core.push(queues.into_iter().map(Event::Peer).collect());
-        self.parties.store(Arc::new(Parties::of(to, &self.directory.load())));
+        self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
         self.tuning.set(to);
         if from.opt_out != to.opt_out {
-            self.keywords.store(Arc::new(OptOut::new(&to.opt_out)));
+            self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
         }
         self.accounts(from, to)?;
         let known = by_name(&from.gateways, |gateway| &gateway.links.name);
@@ -228,7 +233,7 @@ impl Live {
         Ok(())
     }
 
-    fn accounts(&self, from: &Config, to: &Config) -> Result<(), LiveError> {
+    fn accounts(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
         let known = by_name(&from.accounts, |account| &account.links.name);
         for account in &to.accounts {
             let before = known.get(account.links.name.as_str());
@@ -248,26 +253,26 @@ impl Live {
         Ok(())
     }
 
-    fn pools(&self, from: &Config, to: &Config) -> Result<(), LiveError> {
+    fn pools(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
         for pool in &to.pools {
             if from.pools.iter().any(|known| known.name == pool.name && known.settings == pool.settings) {
                 continue;
             }
             let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
             let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
-            match core_loop::ask(&self.core, &self.hub(), configure) {
-                Some(Answer::Pool(PoolAnswer::Pool(_))) => {}
-                Some(Answer::Pool(PoolAnswer::TooMany)) => {
-                    let what = "the appliance has as many pools as it takes";
-                    return Err(LiveError::Pool(pool.name.to_string(), what));
+            match core_loop::request(&self.core, &self.registry(), configure) {
+                Some(EngineAnswer::Pool(PoolAnswer::Pool(_))) => {}
+                Some(EngineAnswer::Pool(PoolAnswer::TooMany)) => {
+                    let what = "the maximum number of pools is reached";
+                    return Err(ApplyError::Pool(pool.name.to_string(), what));
                 }
-                _ => return Err(LiveError::Pool(pool.name.to_string(), "the engine does not answer")),
+                _ => return Err(ApplyError::Pool(pool.name.to_string(), "the engine does not answer")),
             }
         }
         Ok(())
     }
 
-    /// Takes away what is not in the configuration any more.
+    /// Removes what the new configuration no longer contains.
     fn remove(&self, from: &Config, to: &Config) {
         let accounts = by_name(&to.accounts, |account| &account.links.name);
         let gateways = by_name(&to.gateways, |gateway| &gateway.links.name);
@@ -282,14 +287,14 @@ impl Live {
         for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
             self.links.remove_peer(&peer.links.name);
         }
-        // A name may have gone from one kind to another: who is still something keeps the queue.
+        // A name may have moved to another section; then its queue is kept.
         let left = queues(to);
-        let gone = queues(from).into_keys().filter(|peer| !left.contains_key(peer));
-        self.core.push(gone.map(Event::PeerGone).collect());
+        let removed = queues(from).into_keys().filter(|peer| !left.contains_key(peer));
+        self.core.push(removed.map(Event::PeerRemoved).collect());
     }
 }
 
-/// All queues whose settings can be changed, by peer.
+/// All queues whose settings can change, by peer.
 fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let accounts = config.accounts.iter().map(|account| &account.queue);
     let peers = config.peers.iter().map(|peer| &peer.queue);
@@ -299,6 +304,6 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
 
 fn changed_queues(from: &Config, to: &Config) -> Vec<PeerSettings> {
     let known = queues(from);
-    let wanted = queues(to).into_iter();
-    wanted.filter(|(peer, queue)| known.get(peer) != Some(queue)).map(|(_, queue)| queue.clone()).collect()
+    let queues_to = queues(to).into_iter();
+    queues_to.filter(|(peer, queue)| known.get(peer) != Some(queue)).map(|(_, queue)| queue.clone()).collect()
 }
