@@ -1,7 +1,7 @@
-//! The plain way: multi-row INSERTs, prepared once, of rows that are ready in memory.
+//! The baseline: prepared multi-row INSERTs of rows that are in memory already.
 
 use anyhow::{Context, Result};
-use archive::{Archive, Filter, Record, Wanted};
+use archive::{Archive, ArchiveFilter, Record, RecordFields};
 use sqlx::mysql::{MySqlArguments, MySqlConnection};
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection};
@@ -40,7 +40,9 @@ const COLUMNS: [&str; 24] = [
 pub(crate) async fn rows(archive: &Archive, most: u64) -> Result<Vec<Record>> {
     let (mut rows, mut after) = (Vec::new(), None);
     while (rows.len() as u64) < most {
-        let page = archive.page(&Filter::default(), after, 1000, Wanted { body: true, trace: true }).await?;
+        let page = archive
+            .page(&ArchiveFilter::default(), after, 1000, RecordFields { body: true, trace: true })
+            .await?;
         rows.extend(page.records);
         after = page.next;
         if after.is_none() {
@@ -51,18 +53,18 @@ pub(crate) async fn rows(archive: &Archive, most: u64) -> Result<Vec<Record>> {
     Ok(rows)
 }
 
-/// A connection of its own.
-pub(crate) enum Plain {
+/// A database connection.
+pub(crate) enum PlainInserter {
     Sqlite(SqliteConnection),
     MySql(MySqlConnection),
     Postgres(PgConnection),
 }
 
-impl Plain {
+impl PlainInserter {
     pub(crate) async fn connect(url: &str) -> Result<Self> {
         Ok(match url.split(':').next() {
             Some("sqlite") => {
-                // As durable as the pump's, and with the same memory.
+                // As durable as the pump, with the same amount of memory.
                 let options = SqliteConnectOptions::from_str(url)?
                     .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
                     .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
@@ -75,7 +77,7 @@ impl Plain {
         })
     }
 
-    /// Rows of one statement that are worth a try.
+    /// Statement sizes (in rows) to try.
     pub(crate) fn sizes(&self) -> &'static [usize] {
         match self {
             Self::Sqlite(_) => &[1, 50, 500],
@@ -83,7 +85,7 @@ impl Plain {
         }
     }
 
-    /// All rows under new ids, in transactions of as many as the pump's; gives the rate.
+    /// Inserts all rows under new ids, in transactions of the same size as the pump's; returns the rate.
     pub(crate) async fn insert(&mut self, rows: &[Record], id: &mut i64, size: usize) -> Result<f64> {
         let begun = Instant::now();
         for batch in rows.chunks(super::BATCH) {

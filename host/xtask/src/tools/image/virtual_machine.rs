@@ -1,4 +1,4 @@
-//! The image in qemu: started, watched at its serial console, reached through forwarded ports, and cut off from its power.
+//! The image in qemu: started, observed at its serial console, reached through forwarded ports, and powered off.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use xtask::appliance::free_port;
-use xtask::house;
-use xtask::load::Stop;
+use xtask::load::StopFlag;
+use xtask::test_daemon::free_port;
+use xtask::workspace;
 
-/// How qemu runs a machine.
+/// How qemu runs the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Acceleration {
-    /// By the processor where it can, by emulation otherwise.
+    /// By the processor where possible, otherwise by emulation.
     Auto,
     Kvm,
     Tcg,
@@ -26,8 +26,8 @@ impl Acceleration {
             Self::Kvm => "kvm",
             Self::Tcg => "tcg",
             Self::Auto => {
-                // Where /dev/kvm is there and the processor does not say that it can virtualise, somebody below emulates what
-                // a start needs, and that is slower than qemu's own emulation.
+                // If /dev/kvm exists but the processor does not announce virtualisation, a hypervisor below emulates it for the boot,
+                // and that is slower than qemu's own emulation.
                 let open = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
                 let words = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
                 let able = words.split_ascii_whitespace().any(|word| matches!(word, "vmx" | "svm"));
@@ -37,32 +37,32 @@ impl Acceleration {
     }
 }
 
-/// What a machine starts by.
+/// The machine's firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Firmware {
     Bios,
     Uefi,
 }
 
-/// Longest time that a start may take: emulated, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// Maximum time for a boot: emulated, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(900);
 /// Memory of the machine, in MiB.
 const MEMORY: u32 = 1024;
-/// The size of its disk, in octets.
+/// Size of its disk, in octets.
 pub(crate) const DISK: u64 = 4 << 30;
 
 /// A machine that is off.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine {
+pub(crate) struct VirtualMachine {
     folder: PathBuf,
     acceleration: Acceleration,
     firmware: Firmware,
     disk: PathBuf,
-    /// What lies beside the disk, to be read only.
+    /// A read-only volume beside the disk.
     volume: Option<PathBuf>,
     pub(crate) smpp: SocketAddr,
     pub(crate) https: SocketAddr,
-    /// A port that nothing in the machine listens at.
+    /// A forwarded port on which nothing in the machine listens.
     pub(crate) closed: SocketAddr,
     ssh: SocketAddr,
     starts: u32,
@@ -72,36 +72,36 @@ fn loopback() -> Result<SocketAddr> {
     Ok(SocketAddr::from(([127, 0, 0, 1], free_port()?)))
 }
 
-/// Copies files into a FAT file system within a file; `place` is how mtools name it.
-fn bring(files: &[&Path], place: &OsStr, to: &str) -> Result<()> {
-    house::run(Command::new("mcopy").arg("-i").arg(place).args(files).arg(to))
+/// Copies files into a FAT file system within a file; `target` is its mtools name.
+fn copy_to_fat(files: &[&Path], target: &OsStr, to: &str) -> Result<()> {
+    workspace::run(Command::new("mcopy").arg("-i").arg(target).args(files).arg(to))
 }
 
-impl Machine {
-    /// With a disk of 4 GiB that begins as this image. A key to come in by is put on its boot partition, as an admin does.
+impl VirtualMachine {
+    /// Makes a machine with a 4 GiB disk that begins with this image, and puts an SSH key on the boot partition, as an admin does.
     pub(crate) fn new(
         image: &Path,
         folder: &Path,
         acceleration: Acceleration,
         firmware: Firmware,
     ) -> Result<Self> {
-        let machine = Self::bare(folder, "disk.raw", acceleration, firmware)?;
-        // Sparse, as the image is.
-        house::run(Command::new("cp").arg("--sparse=always").arg(image).arg(&machine.disk))?;
+        let machine = Self::without_image(folder, "disk.raw", acceleration, firmware)?;
+        // Sparse, like the image.
+        workspace::run(Command::new("cp").arg("--sparse=always").arg(image).arg(&machine.disk))?;
         // The boot partition begins at the first mebibyte.
-        let mut place = machine.disk.clone().into_os_string();
-        place.push("@@1M");
+        let mut target = machine.disk.clone().into_os_string();
+        target.push("@@1M");
         // mtools name it by its last part.
         let key = folder.join("authorized_keys");
         std::fs::copy(machine.key().with_extension("pub"), &key)?;
-        bring(&[&key], &place, "::/switchyard/")?;
+        copy_to_fat(&[&key], &target, "::/switchyard/")?;
         machine.enlarge(DISK)?;
         Ok(machine)
     }
 
-    /// With the image as a cloud takes it, and what it is to know on a volume as NoCloud has it: a name, a key, a fixed address,
-    /// and the daemon's configuration for its first start.
-    pub(crate) fn in_a_cloud(
+    /// Makes a machine with the cloud image and a NoCloud volume that contains a host name, an SSH key, a fixed address and the
+    /// daemon's configuration for its first start.
+    pub(crate) fn with_cloud_init(
         qcow2: &Path,
         folder: &Path,
         acceleration: Acceleration,
@@ -109,7 +109,7 @@ impl Machine {
         name: &str,
         configuration: String,
     ) -> Result<Self> {
-        let mut machine = Self::bare(folder, "disk.qcow2", acceleration, firmware)?;
+        let mut machine = Self::without_image(folder, "disk.qcow2", acceleration, firmware)?;
         std::fs::copy(qcow2, &machine.disk)?;
         machine.enlarge(DISK)?;
         let key = std::fs::read_to_string(machine.key().with_extension("pub"))?;
@@ -124,18 +124,23 @@ impl Machine {
         ];
         let volume = folder.join("cidata.img");
         std::fs::File::create(&volume)?.set_len(1 << 20)?;
-        house::run(
+        workspace::run(
             Command::new("/usr/sbin/mkfs.vfat").args(["-n", "CIDATA"]).arg(&volume).stdout(Stdio::null()),
         )?;
         for (name, text) in &files {
             std::fs::write(folder.join(name), text)?;
-            bring(&[&folder.join(name)], volume.as_os_str(), "::/")?;
+            copy_to_fat(&[&folder.join(name)], volume.as_os_str(), "::/")?;
         }
         machine.volume = Some(volume);
         Ok(machine)
     }
 
-    fn bare(folder: &Path, disk: &str, acceleration: Acceleration, firmware: Firmware) -> Result<Self> {
+    fn without_image(
+        folder: &Path,
+        disk: &str,
+        acceleration: Acceleration,
+        firmware: Firmware,
+    ) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let machine = Self {
             folder: folder.to_owned(),
@@ -150,7 +155,7 @@ impl Machine {
             starts: 0,
         };
         let mut keygen = Command::new("ssh-keygen");
-        house::run(keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(machine.key()))?;
+        workspace::run(keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(machine.key()))?;
         println!("image: qemu runs {disk} by {}, {firmware:?}", acceleration.name());
         Ok(machine)
     }
@@ -159,25 +164,27 @@ impl Machine {
         self.folder.join("key")
     }
 
-    /// Gives it a larger disk: of so many octets.
+    /// Enlarges the disk to this many octets.
     pub(crate) fn enlarge(&self, octets: u64) -> Result<()> {
         let mut resize = Command::new("qemu-img");
-        // Of a raw disk it would guess the form.
-        house::run(resize.args(["resize", "-q", "-f", self.form()]).arg(&self.disk).arg(octets.to_string()))
+        // qemu would guess the format of a raw disk.
+        workspace::run(
+            resize.args(["resize", "-q", "-f", self.form()]).arg(&self.disk).arg(octets.to_string()),
+        )
     }
 
-    /// The form of its disk, as qemu calls it.
+    /// qemu's name of the disk format.
     fn form(&self) -> &'static str {
         if self.disk.extension().is_some_and(|end| end == "qcow2") { "qcow2" } else { "raw" }
     }
 
-    /// The file that is its disk.
+    /// The disk file.
     pub(crate) fn disk(&self) -> &Path {
         &self.disk
     }
 
-    /// Presses the button.
-    pub(crate) fn start(mut self) -> Result<Running> {
+    /// Powers the machine on.
+    pub(crate) fn start(mut self) -> Result<RunningVm> {
         self.starts += 1;
         let serial = self.folder.join(format!("serial-{}.log", self.starts));
         let forward = |from: SocketAddr, to: u16| format!("hostfwd=tcp:{from}-:{to}");
@@ -188,7 +195,7 @@ impl Machine {
             forward(self.closed, 9999),
             forward(self.ssh, 22),
         ];
-        // cache=none: what the machine was told is written has left this process and the host's memory, and what it has not
+        // cache=none: data that the machine believes to be written has left this process and the host's memory; data that is not
         // synced yet is lost with its memory. The host's own disk keeps its power.
         let disk =
             format!("file={},format={},if=virtio,cache=none,discard=unmap", self.disk.display(), self.form());
@@ -217,28 +224,28 @@ impl Machine {
         let complaints = std::fs::File::create(self.folder.join("qemu.log"))?;
         let process = qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn();
         let process = process.context("starting qemu-system-x86_64")?;
-        Ok(Running { machine: self, process, serial, begun: Instant::now() })
+        Ok(RunningVm { machine: self, process, serial, begun: Instant::now() })
     }
 }
 
-/// A machine that is on; without power when dropped.
+/// A running machine; powered off when dropped.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) machine: Machine,
+pub(crate) struct RunningVm {
+    pub(crate) machine: VirtualMachine,
     process: Child,
     serial: PathBuf,
     begun: Instant,
 }
 
-impl Running {
-    /// What it has said at its console since it was switched on.
+impl RunningVm {
+    /// The console output since power-on.
     pub(crate) fn console(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.serial).unwrap_or_default()).into_owned()
     }
 
-    /// Waits until `found` finds something at the console.
+    /// Waits until `found` finds something in the console output.
     pub(crate) fn wait<T>(&mut self, what: &str, found: impl Fn(&str) -> Option<T>) -> Result<T> {
-        let (pause, deadline) = (Stop::default(), Instant::now() + PATIENCE);
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
         loop {
             let said = self.console();
             if let Some(found) = found(&said) {
@@ -251,7 +258,7 @@ impl Running {
             if Instant::now() > deadline {
                 let last: Vec<_> = said.lines().rev().take(30).collect();
                 bail!(
-                    "no {what} at the console within {PATIENCE:?}; the last lines, newest first:\n{}",
+                    "no {what} on the console within {TIMEOUT:?}; last lines, newest first:\n{}",
                     last.join("\n")
                 );
             }
@@ -259,15 +266,15 @@ impl Running {
         }
     }
 
-    /// Waits for the banner that tells of readiness: the version, the slot, and the time since it was switched on.
-    pub(crate) fn ready(&mut self) -> Result<Banner> {
+    /// Waits for the ready banner: version, slot, and time since power-on.
+    pub(crate) fn ready(&mut self) -> Result<ReadyBanner> {
         self.ready_as("", "")
     }
 
-    /// The same, of this version in this slot (none: any).
-    pub(crate) fn ready_as(&mut self, version: &str, slot: &str) -> Result<Banner> {
+    /// Waits for the ready banner of this version in this slot (empty: any).
+    pub(crate) fn ready_as(&mut self, version: &str, slot: &str) -> Result<ReadyBanner> {
         let mut banner = self.wait(&format!("readiness of {version} in slot {slot}"), |said| {
-            said.lines().rev().find_map(Banner::read).filter(|banner| {
+            said.lines().rev().find_map(ReadyBanner::read).filter(|banner| {
                 (version.is_empty() || banner.version == version) && (slot.is_empty() || banner.slot == slot)
             })
         })?;
@@ -275,14 +282,14 @@ impl Running {
         Ok(banner)
     }
 
-    /// Takes the power away: SIGKILL.
-    pub(crate) fn cut(mut self) -> Result<Machine> {
+    /// Cuts the power: SIGKILL.
+    pub(crate) fn power_off(mut self) -> Result<VirtualMachine> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(self.machine.clone())
     }
 
-    /// A command in the machine, by ssh: what it says.
+    /// Runs a command in the machine by ssh; returns its output.
     pub(crate) fn ssh(&self, command: &str) -> Result<String> {
         let output = self.ssh_command(command).output()?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -311,7 +318,7 @@ impl Running {
         command
     }
 
-    /// The same, for the caller to run.
+    /// The ssh command, for the caller to run.
     pub(crate) fn ssh_command(&self, command: &str) -> Command {
         let mut ssh = self.options("ssh");
         ssh.args(["-p", &self.machine.ssh.port().to_string(), "root@127.0.0.1", command]);
@@ -324,33 +331,33 @@ impl Running {
         scp.args(["-q", "-P", &self.machine.ssh.port().to_string()])
             .arg(file)
             .arg(format!("root@127.0.0.1:{to}"));
-        house::run(&mut scp)
+        workspace::run(&mut scp)
     }
 
     /// Fetches a file from the machine.
     pub(crate) fn fetch(&self, file: &str, to: &Path) -> Result<()> {
         let mut scp = self.options("scp");
         let from = format!("root@127.0.0.1:{file}");
-        house::run(scp.args(["-q", "-P", &self.machine.ssh.port().to_string()]).arg(from).arg(to))
+        workspace::run(scp.args(["-q", "-P", &self.machine.ssh.port().to_string()]).arg(from).arg(to))
     }
 
-    /// Waits until it has started anew, and is ready. `before` is how often it had said so when that was asked for.
-    pub(crate) fn ready_again(&mut self, before: usize) -> Result<Banner> {
+    /// Waits until it has rebooted and is ready. `before` is the ready count at the time of the request.
+    pub(crate) fn wait_ready_again(&mut self, before: usize) -> Result<ReadyBanner> {
         let begun = Instant::now();
-        let mut banner = self.wait("readiness after a new start", |said| {
-            let mut banners = said.lines().filter_map(Banner::read).skip(before);
+        let mut banner = self.wait("readiness after a reboot", |said| {
+            let mut banners = said.lines().filter_map(ReadyBanner::read).skip(before);
             banners.next()
         })?;
         banner.since_power = begun.elapsed();
         Ok(banner)
     }
 
-    /// How often it has said that it is ready, since it was switched on.
-    pub(crate) fn readies(&self) -> usize {
-        self.console().lines().filter_map(Banner::read).count()
+    /// Number of ready banners since power-on.
+    pub(crate) fn ready_count(&self) -> usize {
+        self.console().lines().filter_map(ReadyBanner::read).count()
     }
 
-    /// Asks the API: anything but a status below 300 is an error.
+    /// Sends an API request; a status of 300 or above is an error.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -362,7 +369,7 @@ impl Running {
         self.request(method, path, kind, token, None)(body)
     }
 
-    /// The same, for who asks from a thread of his own, or changes the configuration `of` this version.
+    /// Sends an API request, for callers on other threads, or with the configuration version `of` that the request changes.
     pub(crate) fn request<B: ureq::AsSendBody>(
         &self,
         method: &str,
@@ -385,7 +392,7 @@ impl Running {
             let config = ureq::Agent::config_builder()
                 .http_status_as_error(false)
                 .tls_config(tls)
-                .timeout_global(Some(PATIENCE))
+                .timeout_global(Some(TIMEOUT))
                 .build();
             let answer = ureq::Agent::new_with_config(config).run(request.body(body)?);
             let mut answer = answer.with_context(|| what.clone())?;
@@ -396,25 +403,25 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningVm {
     fn drop(&mut self) {
-        // Already off is as good.
+        // It may be off already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What the machine says of itself when it is ready.
+/// The ready banner of the machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Banner {
+pub(crate) struct ReadyBanner {
     pub(crate) version: String,
     pub(crate) slot: String,
-    /// Since the kernel started, as the machine has it.
+    /// Time since the kernel started, by the machine's clock.
     pub(crate) uptime: String,
     pub(crate) since_power: Duration,
 }
 
-impl Banner {
+impl ReadyBanner {
     /// "Switchyard 0.1.0, slot A, host switchyard, ready after 12.3 s"
     fn read(line: &str) -> Option<Self> {
         let (version, rest) = line.trim().strip_prefix("Switchyard ")?.split_once(", slot ")?;
@@ -434,13 +441,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_banner_is_read_and_nothing_else_is() {
+    fn only_the_banner_is_parsed() {
         let banner =
-            Banner::read("Switchyard 1.2, slot B, host here, ready after 12.3 s\r").expect("a banner");
+            ReadyBanner::read("Switchyard 1.2, slot B, host here, ready after 12.3 s\r").expect("a banner");
         assert_eq!(
             (banner.version.as_str(), banner.slot.as_str(), banner.uptime.as_str()),
             ("1.2", "B", "12.3 s")
         );
-        assert!(Banner::read("Switchyard: 1.2 in slot B does not come up").is_none());
+        assert!(ReadyBanner::read("Switchyard: 1.2 in slot B does not come up").is_none());
     }
 }

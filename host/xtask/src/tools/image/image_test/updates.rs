@@ -1,7 +1,7 @@
-//! Updates: one that is cut off, one that works, and those that do not come up.
+//! Updates: one that is interrupted, one that works, and those that do not come up.
 
-use super::{PATIENCE, Trial, Updates};
-use crate::tools::image::machine::Running;
+use super::{ImageTest, TIMEOUT, Updates};
+use crate::tools::image::virtual_machine::RunningVm;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs::File;
@@ -9,13 +9,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use xtask::load::Stop;
+use xtask::load::StopFlag;
 
-/// How far the writing of an update has come when its power is cut, in octets.
+/// Progress of the write at which the power is cut, in octets.
 const WRITTEN: u64 = 20 << 20;
 const UPDATE: &str = "/v1/appliance/update";
 
-/// Where on the disk the slot begins that does not run at first.
+/// Offset of the inactive slot on the disk.
 fn slot_b(disk: &Path) -> Result<u64> {
     let output =
         Command::new("/usr/sbin/sfdisk").arg("--json").arg(disk).output().context("running sfdisk")?;
@@ -26,30 +26,34 @@ fn slot_b(disk: &Path) -> Result<u64> {
     Ok(start * 512)
 }
 
-impl Trial {
-    /// The power goes while an update is written, over the API; nothing has changed after that.
-    pub(super) fn update_cut(&self, running: Running, updates: &Updates<'_>) -> Result<Running> {
+impl ImageTest {
+    /// The power is cut while an update is written; the machine is unchanged afterwards.
+    pub(super) fn power_cut_during_update(
+        &self,
+        running: RunningVm,
+        updates: &Updates<'_>,
+    ) -> Result<RunningVm> {
         let disk = File::open(running.machine.disk())?;
-        let place = slot_b(running.machine.disk())? + WRITTEN;
+        let offset = slot_b(running.machine.disk())? + WRITTEN;
         let mut block = [0; 4096];
-        disk.read_exact_at(&mut block, place)?;
-        ensure!(block.iter().all(|octet| *octet == 0), "something is in slot B already");
+        disk.read_exact_at(&mut block, offset)?;
+        ensure!(block.iter().all(|octet| *octet == 0), "slot B is not empty");
         let bundle = File::open(&updates.newest)?;
         let asking = running.request("POST", UPDATE, "application/octet-stream", &self.token, None);
         let sending = std::thread::spawn(move || asking(bundle));
-        let (pause, deadline) = (Stop::default(), Instant::now() + PATIENCE);
-        // Seen from outside, on the disk itself: what is packed has no empty blocks.
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
+        // Observed from outside, on the disk: packed data has no empty blocks.
         while block.iter().all(|octet| *octet == 0) {
-            ensure!(Instant::now() < deadline, "the update does not begin");
+            ensure!(Instant::now() < deadline, "the update does not start");
             ensure!(
                 !sending.is_finished(),
                 "the update ended before the power could be cut: {:?}",
                 sending.join()
             );
             pause.pause(Duration::from_millis(20));
-            disk.read_exact_at(&mut block, place)?;
+            disk.read_exact_at(&mut block, offset)?;
         }
-        let (banner, running) = self.cut(running, "power cut during the update")?;
+        let (banner, running) = self.power_cut(running, "power cut during the update")?;
         ensure!(
             sending.join().is_ok_and(|answer| answer.is_err()),
             "the update was answered after the power cut"
@@ -63,14 +67,14 @@ impl Trial {
         Ok(running)
     }
 
-    /// Over the API, as the console does it.
-    pub(super) fn update(&self, running: &mut Running, updates: &Updates<'_>) -> Result<()> {
-        let (begun, before) = (Instant::now(), running.readies());
+    /// Updates over the API, as the console does.
+    pub(super) fn update(&self, running: &mut RunningVm, updates: &Updates<'_>) -> Result<()> {
+        let (begun, before) = (Instant::now(), running.ready_count());
         let bundle = File::open(&updates.newest)?;
         let asking = running.request("POST", UPDATE, "application/octet-stream", &self.token, None);
         let said = asking(bundle)?;
         let written = begun.elapsed();
-        let banner = running.ready_again(before)?;
+        let banner = running.wait_ready_again(before)?;
         ensure!(
             banner.version == updates.newer && banner.slot == "B",
             "{} in slot {} came up; the update said {said}",
@@ -82,36 +86,36 @@ impl Trial {
             banner.version,
             begun.elapsed()
         ));
-        // On trial until it is found healthy, which comes right after readiness.
-        let (pause, deadline) = (Stop::default(), Instant::now() + PATIENCE);
+        // It is on trial until it is found healthy, shortly after it is ready.
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
         while self.ask(running, "GET", "/v1/appliance", &Value::Null)?["on-trial"] != false {
-            ensure!(Instant::now() < deadline, "the update is not found healthy");
+            ensure!(Instant::now() < deadline, "the update does not become healthy");
             pause.pause(Duration::from_millis(500));
         }
         Ok(())
     }
 
-    /// An update that does not come up, by the command line: it is started, and left again for the slot that runs now.
-    pub(super) fn goes_back(
+    /// Installs an update that does not come up, by the command line: it is booted, and then the current slot again.
+    pub(super) fn rolls_back(
         &self,
-        running: &mut Running,
+        running: &mut RunningVm,
         slot: &str,
         bundle: &Path,
         what: &str,
     ) -> Result<()> {
         let other = if slot == "A" { "B" } else { "A" };
-        let (begun, before, said_before) = (Instant::now(), running.readies(), running.console().len());
+        let (begun, before, said_before) = (Instant::now(), running.ready_count(), running.console().len());
         running.copy(bundle, "/var/tmp/bad.raucb")?;
         let said = running.ssh("switchyard appliance update /var/tmp/bad.raucb")?;
         ensure!(said.contains(&format!("slot {other}")), "{said}");
-        let banner = running.ready_again(before)?;
+        let banner = running.wait_ready_again(before)?;
         ensure!(banner.slot == slot, "{} in slot {} is ready", banner.version, banner.slot);
-        // A machine that only started anew in the slot where it was has not tried.
+        // A machine that only rebooted in its slot has not tried the update.
         let (console, started) = (running.console(), format!("Booting `Switchyard (slot {other})'"));
         let tried = console.get(said_before..).unwrap_or_default().matches(&started).count();
         ensure!(tried > 0, "slot {other} was never started");
         self.say(&format!(
-            "{what}: started {tried} times, then back on {} in slot {slot} by itself, after {:.1?}",
+            "{what}: booted {tried} times, then rolled back to {} in slot {slot} after {:.1?}",
             banner.version,
             begun.elapsed()
         ));

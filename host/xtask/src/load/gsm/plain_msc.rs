@@ -1,4 +1,4 @@
-//! An MSC that asks for authentication vectors, and does nothing else: what a question and its answer cost on the way.
+//! A minimal MSC that only requests authentication vectors: it measures the latency of a request and its answer.
 
 use super::subscribers::Subscribers;
 use super::wire::{self, Message};
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A connection to an HLR, or to who stands in front of it.
+/// A connection to an HLR or to the proxy before it.
 #[derive(Debug)]
 pub struct PlainMsc {
     socket: TcpStream,
@@ -17,7 +17,7 @@ pub struct PlainMsc {
 }
 
 impl PlainMsc {
-    /// Connects, and says who it is when it is asked.
+    /// Connects, and answers the identity request.
     pub fn connect(hlr: SocketAddr, name: &str) -> Result<Self> {
         let socket = TcpStream::connect(hlr).with_context(|| format!("connecting to {hlr}"))?;
         socket.set_nodelay(true)?;
@@ -30,13 +30,13 @@ impl PlainMsc {
             })?;
         }
         let mut output = Vec::new();
-        wire::i_am(&mut output, name);
+        wire::id_response(&mut output, name);
         wire::word(&mut output, wire::ID_ACK);
         msc.socket.write_all(&output)?;
         Ok(msc)
     }
 
-    /// Asks so many questions, one after the other, and notes how long each answer took, in units of 10 nanoseconds.
+    /// Sends requests one after the other and records the latency of each, in units of 10 nanoseconds.
     pub fn ask(&mut self, subscriber: u64, count: u64, times: &mut Histogram) -> Result<()> {
         let question = question(subscriber);
         for _ in 0..count {
@@ -51,15 +51,15 @@ impl PlainMsc {
         Ok(())
     }
 
-    /// Asks so many questions, with so many unanswered at a time; gives how long it took.
-    pub fn pour(&mut self, subscriber: u64, count: u64, window: u64) -> Result<Duration> {
+    /// Sends requests with this window; returns the total time.
+    pub fn submit_all(&mut self, subscriber: u64, count: u64, window: u64) -> Result<Duration> {
         let (question, began) = (question(subscriber), Instant::now());
         let (mut sent, mut answered) = (0, 0);
         while answered < count {
             let due = count.min(answered + window) - sent;
             self.socket.write_all(&question.repeat(due as usize))?;
             sent += due;
-            // A good part of the window is waited for, so that neither end works on single questions.
+            // Waits for a good part of the window, so that neither side works on single requests.
             let enough = (answered + window / 4).min(count);
             while answered < enough {
                 self.read(|_, payload| answered += u64::from(is_answer(payload)))?;

@@ -1,31 +1,31 @@
-//! The programs that take part: the daemon, and the one that asks plugins without a daemon.
+//! The measured programs: the daemon, and an example program that calls plugins without a daemon.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::house;
+use xtask::workspace;
 
-pub(super) struct Measuring {
+pub(super) struct BenchPrograms {
     pub(super) daemon: PathBuf,
     program: PathBuf,
 }
 
-impl Measuring {
+impl BenchPrograms {
     /// Builds both with all optimisations.
     pub(super) fn build() -> Result<Self> {
-        // In one go: by itself the example would take other features of what both are made of, and build it once more.
-        let mut cargo = house::cargo();
+        // In one call: alone, the example would be built with other features of the shared crates, and these once more.
+        let mut cargo = workspace::cargo();
         cargo.args(["build", "--release", "--package", "switchyard", "--bin", "switchyard"]);
         cargo.args(["--package", "hooks", "--example", "measure_hooks"]);
-        house::phase("building the daemon and measure_hooks, with all optimisations", || {
-            house::run(&mut cargo)
+        workspace::timed("building the daemon and measure_hooks, with all optimisations", || {
+            workspace::run(&mut cargo)
         })?;
-        Self::beside(&house::target().join("release/switchyard"))
+        Self::beside(&workspace::target().join("release/switchyard"))
     }
 
-    /// A daemon that is built already, and `examples/measure_hooks` beside it, where cargo puts both.
+    /// Uses this daemon and `examples/measure_hooks` beside it, where cargo puts both.
     pub(super) fn beside(daemon: &Path) -> Result<Self> {
         let daemon = daemon.canonicalize().with_context(|| format!("{}", daemon.display()))?;
         let program = daemon.with_file_name("examples").join("measure_hooks");
@@ -37,7 +37,7 @@ impl Measuring {
         Ok(Self { daemon, program })
     }
 
-    /// Has something measured in `folder`, where plugins are kept.
+    /// Runs a measurement with plugins in `folder`.
     pub(super) fn ask(&self, folder: &Path, task: &Value) -> Result<Value> {
         std::fs::create_dir_all(folder)?;
         let mut process = Command::new(&self.program)
@@ -46,7 +46,7 @@ impl Measuring {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", self.program.display()))?;
-        // Its end closes the pipe: that is the end of the task.
+        // Closes the pipe: the end of the task.
         process.stdin.take().context("no standard input")?.write_all(task.to_string().as_bytes())?;
         let output = process.wait_with_output()?;
         ensure!(output.status.success(), "{} ended with {}", self.program.display(), output.status);

@@ -1,16 +1,16 @@
-//! Questions to a large history.
+//! Queries of a large history.
 
-use super::shelf::{SUBSCRIBERS, number};
+use super::memory_source::{SUBSCRIBERS, number};
 use anyhow::{Result, ensure};
-use archive::{Archive, Filter, Wanted};
+use archive::{Archive, ArchiveFilter, RecordFields};
 use model::MessageId;
 use sqlx::{AssertSqlSafe, Connection};
 use std::time::Instant;
 
-/// What came of them; times in milliseconds.
-pub(crate) struct Asked {
+/// Query latencies in milliseconds.
+pub(crate) struct QueryTimes {
     pub(crate) rows: u64,
-    /// p50, p99 and the longest.
+    /// p50, p99 and maximum.
     pub(crate) by_number: (f64, f64, f64),
     /// p50.
     pub(crate) by_id: f64,
@@ -25,18 +25,18 @@ pub(crate) fn measure(
     rows: u64,
     questions: u64,
     runtime: &tokio::runtime::Runtime,
-) -> Result<Asked> {
+) -> Result<QueryTimes> {
     let rows = runtime.block_on(fill(url, rows))?;
     let (mut by_number, mut by_id) = (Vec::new(), Vec::new());
     let mut found = 0;
     for question in 0..questions.max(1) {
-        // Only so many subscribers have a message in a short history.
+        // In a short history, not all subscribers have a message.
         let subscriber = question.wrapping_mul(7_368_787) % SUBSCRIBERS.min(rows);
-        let filter = Filter { number: Some(number(subscriber)), ..Filter::default() };
+        let filter = ArchiveFilter { number: Some(number(subscriber)), ..ArchiveFilter::default() };
         let begun = Instant::now();
-        let page = runtime.block_on(archive.page(&filter, None, 50, Wanted::default()))?;
+        let page = runtime.block_on(archive.page(&filter, None, 50, RecordFields::default()))?;
         by_number.push(begun.elapsed().as_secs_f64() * 1e3);
-        ensure!(!page.records.is_empty(), "nobody has the number {subscriber}");
+        ensure!(!page.records.is_empty(), "no message for subscriber {subscriber}");
         found += page.records.len();
         let id = MessageId(MessageId::FIRST.0 + question.wrapping_mul(48_271_939) % rows);
         let begun = Instant::now();
@@ -48,26 +48,26 @@ pub(crate) fn measure(
     let share = |times: &[f64], share: f64| {
         times.get(((times.len() - 1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
     };
-    println!("    {} messages a question by number, of {} rows", found / by_number.len(), rows);
-    Ok(Asked {
+    println!("    {} messages per query by number, of {} rows", found / by_number.len(), rows);
+    Ok(QueryTimes {
         rows,
         by_number: (share(&by_number, 0.5), share(&by_number, 0.99), share(&by_number, 1.0)),
         by_id: share(&by_id, 0.5),
     })
 }
 
-/// Copies the rows that are there, under other ids, numbers and times, until there are so many.
+/// Copies the existing rows with other ids, numbers and times until there are `wanted` rows.
 pub(crate) async fn fill(url: &str, wanted: u64) -> Result<u64> {
     let first = MessageId::FIRST.0;
     let (mut have, begun) = (count(url).await?, Instant::now());
     let block = have.min(STEP);
     ensure!(block > 0, "nothing to copy");
-    // From a table of its own: a statement that reads what it writes to would be copied by the server first.
+    // Copies from a separate table: MySQL buffers the rows of a statement that reads the table it writes to.
     let seed = format!("CREATE TABLE seed AS SELECT * FROM messages WHERE id < {}", first + block);
     run(url, &seed).await?;
     while have < wanted {
         let (offset, upper) = (have, first + block.min(wanted - have));
-        // The same mixing as of `number`, by arithmetic that all three know.
+        // The same mixing as in `number`, in arithmetic that all three databases support.
         let id = format!("(id + {offset})");
         let mixed = format!("{} + ({id} * 48271) % {SUBSCRIBERS}", 491_700_000_000_u64);
         let destination = if url.starts_with("sqlite") || url.starts_with("postgres") {
@@ -88,7 +88,7 @@ pub(crate) async fn fill(url: &str, wanted: u64) -> Result<u64> {
         .await?;
         have = offset + (upper - first);
     }
-    // What a server does within minutes of a flood of rows by itself, so that questions are not measured against it.
+    // Maintenance that a server does by itself within minutes after many inserts; the queries are not measured against it.
     let settle = match url.split(':').next() {
         Some("sqlite") => "PRAGMA wal_checkpoint(TRUNCATE)",
         Some("postgres") => "VACUUM (ANALYZE) messages",

@@ -1,20 +1,20 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// One short message that came to an MSC for a phone.
+/// A short message that an MSC received for a phone.
 #[derive(Debug, Clone)]
 pub struct Arrival {
-    /// For whom.
+    /// The recipient.
     pub imsi: u64,
-    /// The number and the source's connection in its text, where it is a numbered one.
+    /// The message number and the source connection in the text, if it is a numbered text.
     pub number: Option<(u64, usize)>,
-    /// Whether more messages were said to wait.
+    /// Whether the sender indicated that more messages wait.
     pub more: bool,
-    /// Whether the phone took it.
+    /// Whether the phone accepted it.
     pub taken: bool,
-    /// When it came.
+    /// When it arrived.
     pub at: Instant,
-    /// The TPDU, where the MSC keeps them.
+    /// The TPDU, if the MSC keeps TPDUs.
     pub tpdu: Option<Box<[u8]>>,
 }
 
@@ -26,33 +26,33 @@ impl Arrival {
     }
 }
 
-/// What an MSC saw.
+/// Results of an MSC.
 #[derive(Debug, Clone, Default)]
 pub struct MscReport {
-    /// Short messages for phones, in the order in which they came.
+    /// Short messages for phones, in order of arrival.
     pub arrivals: Vec<Arrival>,
-    /// How many came while an earlier one for the same subscriber was unanswered.
+    /// Messages that arrived while an earlier one for the same subscriber was unanswered.
     pub overlaps: u64,
-    /// How many subscribers the HLR has located here.
+    /// Subscribers that the HLR has located here.
     pub located: u64,
-    /// Connections that were made.
+    /// Connections made.
     pub connections: u64,
-    /// Messages that made no sense.
+    /// Malformed messages.
     pub broken: u64,
 }
 
 impl MscReport {
-    /// How many the phones took.
-    pub fn taken(&self) -> usize {
+    /// Number of messages that phones accepted.
+    pub fn taken_count(&self) -> usize {
         self.arrivals.iter().filter(|arrival| arrival.taken).count()
     }
 
-    /// How many said that more wait.
-    pub fn more(&self) -> usize {
+    /// Number of messages that indicated more to follow.
+    pub fn more_count(&self) -> usize {
         self.arrivals.iter().filter(|arrival| arrival.more).count()
     }
 
-    /// How many came for each subscriber.
+    /// Number of messages per subscriber.
     pub fn per_subscriber(&self) -> HashMap<u64, u64> {
         let mut counts = HashMap::new();
         for arrival in &self.arrivals {
@@ -61,7 +61,7 @@ impl MscReport {
         counts
     }
 
-    /// How many were taken after a later one of the same source's connection for the same subscriber.
+    /// Accepted messages that arrived after a later one of the same source connection for the same subscriber.
     pub fn out_of_order(&self) -> u64 {
         let mut latest = HashMap::new();
         let mut count = 0;
@@ -74,8 +74,8 @@ impl MscReport {
         count
     }
 
-    /// How many were taken more than once.
-    pub fn doubles(&self) -> u64 {
+    /// Messages that were accepted more than once.
+    pub fn duplicate_count(&self) -> u64 {
         let mut seen = HashMap::new();
         let numbers =
             self.arrivals.iter().filter(|arrival| arrival.taken).filter_map(|arrival| arrival.number);

@@ -1,24 +1,24 @@
-//! Traffic while something is done to the appliance, and traffic while nothing is: what it feels like for who sends.
+//! Traffic with and without a concurrent operation on the appliance: how the operation affects senders.
 
 use super::aims;
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::load::{Source, SourceOptions, SourceReport, Stop, Tally};
+use xtask::load::{Source, SourceOptions, SourceReport, StopFlag, Tally};
 
-/// How much later a message may be answered while something is done than while nothing is.
-pub(crate) const ALLOWED: Duration = Duration::from_millis(50);
+/// How much later a message may be answered during the operation.
+pub(crate) const MAX_EXTRA_DELAY: Duration = Duration::from_millis(50);
 
-/// What one phase saw.
-pub(crate) struct Phase {
+/// Results of one phase.
+pub(crate) struct TrafficPhase {
     pub(crate) source: SourceReport,
-    /// The longest time in which nothing arrived at the peer.
+    /// The longest time without an arrival at the peer.
     pub(crate) gap: Duration,
     arrived: u64,
     pub(crate) time: Duration,
 }
 
-impl Phase {
+impl TrafficPhase {
     pub(crate) fn print(&self, name: &str) {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         println!(
@@ -31,46 +31,46 @@ impl Phase {
         );
     }
 
-    /// How much longer the longest answer was than in the other phase; an error where that is more than [`ALLOWED`].
+    /// How much longer the longest answer took than in the other phase; an error if it exceeds [`MAX_EXTRA_DELAY`].
     pub(crate) fn delay_against(&self, other: &Self) -> Result<Duration> {
         let delay = self.source.answers.max().saturating_sub(other.source.answers.max());
-        aims::check(delay <= ALLOWED, || {
+        aims::check(delay <= MAX_EXTRA_DELAY, || {
             format!(
-                "the longest answer was {delay:?} longer than while nothing was done (allowed {ALLOWED:?})"
+                "the longest answer was {delay:?} longer than without the operation (allowed {MAX_EXTRA_DELAY:?})"
             )
         })?;
         Ok(delay)
     }
 }
 
-/// Has traffic flow while `work` works.
-pub(crate) fn flow<T>(
+/// Runs traffic while `work` works.
+pub(crate) fn run_under_load<T>(
     options: &SourceOptions,
     tally: &Arc<Tally>,
     work: impl FnOnce() -> Result<T>,
-) -> Result<(Phase, T)> {
-    let (source, watch) = (Source::start(options, tally)?, Arc::new(Stop::default()));
+) -> Result<(TrafficPhase, T)> {
+    let (source, watch) = (Source::start(options, tally)?, Arc::new(StopFlag::default()));
     let (watched, over) = (Arc::clone(tally), Arc::clone(&watch));
-    let from = (tally.arrived_so_far(), Instant::now());
+    let from = (tally.arrived_count(), Instant::now());
     let watcher =
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || longest_gap(&watched, &over))?;
-    // Traffic must be there before the first exchange, and after the last.
-    let pause = Stop::default();
+    // Traffic must flow before the first operation and after the last.
+    let pause = StopFlag::default();
     pause.pause(Duration::from_millis(500));
     let outcome = work();
     pause.pause(Duration::from_millis(500));
     watch.set();
-    let (arrived, time) = (tally.arrived_so_far() - from.0, from.1.elapsed());
+    let (arrived, time) = (tally.arrived_count() - from.0, from.1.elapsed());
     let Ok(gap) = watcher.join() else { bail!("the watcher panicked") };
     source.stop();
     let source = source.join()?;
-    Ok((Phase { source, gap, arrived, time }, outcome?))
+    Ok((TrafficPhase { source, gap, arrived, time }, outcome?))
 }
 
-fn longest_gap(tally: &Tally, over: &Stop) -> Duration {
-    let (mut seen, mut since, mut longest) = (tally.arrived_so_far(), None, Duration::ZERO);
+fn longest_gap(tally: &Tally, over: &StopFlag) -> Duration {
+    let (mut seen, mut since, mut longest) = (tally.arrived_count(), None, Duration::ZERO);
     while !over.pause(Duration::from_millis(1)) {
-        let (now, arrived) = (Instant::now(), tally.arrived_so_far());
+        let (now, arrived) = (Instant::now(), tally.arrived_count());
         if arrived != seen {
             if let Some(since) = since {
                 longest = longest.max(now - since);

@@ -1,36 +1,36 @@
 #!/bin/bash
-# In a clean Debian 12 that was booted for this: the package's life, from its installation to its purge.
-# $1 is the package, $2 one of the next version.
+# Runs in a clean, booted Debian 12: the package's lifecycle from installation to purge.
+# $1 is the package, $2 the package of the next version.
 set -euo pipefail
 
-step() { echo "trial: $*"; }
-fails() { echo "trial: FAILED: $*"; exit 1; }
-trap 'echo "trial: FAILED at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --unit switchyard | tail -40' ERR
+step() { echo "install test: $*"; }
+fails() { echo "install test: FAILED: $*"; exit 1; }
+trap 'echo "install test: FAILED at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --unit switchyard | tail -40' ERR
 
 export NO_COLOR=1 DEBIAN_FRONTEND=noninteractive
 export SWITCHYARD_TOKEN_FILE=/var/lib/switchyard/token
 pid() { systemctl show --property MainPID --value switchyard; }
 property() { systemctl show --property "$1" --value switchyard; }
 version() { dpkg-query --show --showformat '${Version}' switchyard; }
-# An admin's own file, written before there is a package: it stays what it is.
+# A file that the admin wrote before the installation is not changed.
 mkdir -p /etc/switchyard
 printf '[default]\nlegs = [{ peer = "upstream" }]\n' > /etc/switchyard/routes.toml
 install_package() { dpkg --install --force-confold "$1"; }
 
 step "installs"
 install_package "$1"
-systemctl is-active switchyard && fails "started before anybody has looked at its configuration"
+systemctl is-active switchyard && fails "started before its configuration was reviewed"
 systemctl is-enabled switchyard
 [ ! -e /var/lib/switchyard/switchyard.redb ] || fails "used before it was started"
 
-step "starts when it is told to"
+step "starts on request"
 systemctl start switchyard
 systemctl is-active switchyard
 [ "$(property SubState)" = running ] || fails "not running"
-[ "$(property Type)" = notify ] || fails "its readiness is not told"
+[ "$(property Type)" = notify ] || fails "its readiness is not notified"
 [ "$(stat -c %U:%a /var/lib/switchyard)" = switchyard:700 ] || fails "state: $(stat -c %U:%a /var/lib/switchyard)"
 [ "$(stat -c %U:%G:%a /etc/switchyard/switchyard.toml)" = root:switchyard:640 ] || fails "the configuration's owner"
-[ "$(stat -c %U "/proc/$(pid)")" = switchyard ] || fails "the daemon is not its own user's"
+[ "$(stat -c %U "/proc/$(pid)")" = switchyard ] || fails "the daemon does not run as its own user"
 grep -q '^NoNewPrivs:.*1$' "/proc/$(pid)/status"
 grep -q '^Seccomp:.*2$' "/proc/$(pid)/status"
 grep -q '^CapEff:.*0000000000000000$' "/proc/$(pid)/status"
@@ -54,14 +54,14 @@ step "reloads"
 systemctl reload switchyard
 systemctl is-active switchyard
 
-step "is started anew when it hangs"
+step "is restarted when it hangs"
 HUNG=$(pid)
 kill -STOP "$HUNG"
 for _ in $(seq 120); do
     [ "$(property NRestarts)" = 1 ] && [ "$(property ActiveState)" = active ] && break
     sleep 0.5
 done
-[ "$(property NRestarts)" = 1 ] || fails "the watchdog did not bite"
+[ "$(property NRestarts)" = 1 ] || fails "the watchdog did not restart it"
 [ "$(pid)" != "$HUNG" ] || fails "the same process"
 switchyard message show "$ID" > /dev/null
 
@@ -82,11 +82,11 @@ grep -q upstream /etc/switchyard/routes.toml
 step "is removed, and keeps its state"
 dpkg --remove switchyard
 systemctl is-active switchyard && fails "still running"
-[ -e /var/lib/switchyard/switchyard.redb ] || fails "the state is gone"
-[ -e /etc/switchyard/switchyard.toml ] || fails "the configuration is gone"
+[ -e /var/lib/switchyard/switchyard.redb ] || fails "the state is missing"
+[ -e /etc/switchyard/switchyard.toml ] || fails "the configuration is missing"
 [ ! -e /usr/bin/switchyard ] || fails "the binary is still there"
 
-step "is installed again, and has what it had"
+step "is reinstalled and has its former state"
 install_package "$2"
 systemctl start switchyard
 switchyard message show "$ID" > /dev/null
@@ -99,4 +99,4 @@ for path in /var/lib/switchyard /etc/switchyard /usr/bin/switchyard /usr/lib/swi
     [ ! -e "$path" ] && [ ! -L "$path" ] || fails "$path is still there"
 done
 [ -z "$(find / -xdev -user switchyard -print -quit 2> /dev/null)" ] || fails "files of its user are left"
-step "all well"
+step "all steps passed"

@@ -1,31 +1,31 @@
-//! A flag that threads can wait for.
+//! A stop flag that threads can wait for.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Asks threads to stop, and wakes those that pause.
+/// Asks threads to stop and wakes the waiting ones.
 #[derive(Debug, Default)]
-pub struct Stop {
+pub struct StopFlag {
     set: AtomicBool,
     guard: Mutex<()>,
     changed: Condvar,
 }
 
-impl Stop {
-    /// Asks.
+impl StopFlag {
+    /// Sets the flag.
     pub fn set(&self) {
         let _guard = self.guard.lock();
         self.set.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
-    /// Whether it was asked.
+    /// Whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.set.load(Ordering::Acquire)
     }
 
-    /// Waits until it is asked, but no longer than this. Tells whether it was asked.
+    /// Waits until the flag is set or `time` has passed. Returns whether the flag is set.
     pub fn pause(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         let mut guard = self.guard.lock();

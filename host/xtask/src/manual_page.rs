@@ -1,40 +1,40 @@
-//! A page of the manual, taken apart.
+//! Parser for pages of the manual.
 //!
-//! Commands stand in blocks marked `sh`, with a second word for how they are run; a block marked `text` after one is what it
-//! prints: those lines, in that order, others between them, `…` for anything.
+//! Commands are in blocks marked `sh`; a second word tells how they are run. A `text` block after one is the expected output:
+//! these lines in this order, possibly with others between them; `…` matches anything.
 
-use crate::house;
+use crate::workspace;
 use anyhow::{Context, Result, bail, ensure};
 
-/// Commands, and what they print.
+/// A block of commands and their expected output.
 #[derive(Debug)]
-pub struct Block {
-    /// What becomes of them, as the page is marked: `sh`, `sh build` ...
+pub struct CommandBlock {
+    /// The mark of the block: `sh`, `sh build` …
     pub mark: String,
     /// The commands.
     pub script: String,
-    /// What of their output the page shows.
+    /// Expected output.
     pub printed: String,
 }
 
-/// What a page consists of, as far as it is no prose.
+/// The parts of a page that are not prose.
 #[derive(Debug, Default)]
-pub struct Page {
-    /// The commands, in their order.
-    pub blocks: Vec<Block>,
-    /// The pieces of configuration, one after the other.
+pub struct ManualPage {
+    /// Command blocks in order.
+    pub blocks: Vec<CommandBlock>,
+    /// All configuration blocks, concatenated.
     pub configuration: String,
-    /// What is set as code within the prose.
+    /// Code spans in the prose.
     pub spans: Vec<String>,
 }
 
-impl Page {
-    /// Reads a page of the source tree, which marks commands in these ways.
+impl ManualPage {
+    /// Reads a page of the source tree; `marks` are the allowed marks of command blocks.
     ///
     /// # Errors
-    /// If a part of it is marked otherwise.
+    /// If a block has another mark.
     pub fn read(path: &str, marks: &[&str]) -> Result<Self> {
-        let text = std::fs::read_to_string(house::root().join(path)).with_context(|| path.to_owned())?;
+        let text = std::fs::read_to_string(workspace::root().join(path)).with_context(|| path.to_owned())?;
         Self::parse(&text, marks).with_context(|| path.to_owned())
     }
 
@@ -42,7 +42,7 @@ impl Page {
         let (mut page, mut prose) = (Self::default(), String::new());
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            ensure!(!line.starts_with("    "), "commands are in a block that says what they are: {line}");
+            ensure!(!line.starts_with("    "), "indented code block; use a marked block: {line}");
             let Some(mark) = line.strip_prefix("```") else {
                 prose.push_str(line);
                 prose.push(' ');
@@ -52,11 +52,14 @@ impl Page {
             let inside = inside.join("\n") + "\n";
             match mark {
                 _ if marks.contains(&mark) => {
-                    page.blocks.push(Block { mark: mark.to_owned(), script: inside, printed: String::new() });
+                    page.blocks.push(CommandBlock {
+                        mark: mark.to_owned(),
+                        script: inside,
+                        printed: String::new(),
+                    });
                 }
                 "text" => {
-                    let block =
-                        page.blocks.last_mut().context("what is printed stands before any command")?;
+                    let block = page.blocks.last_mut().context("output block before any command block")?;
                     block.printed.push_str(&inside);
                 }
                 "toml" => {
@@ -64,25 +67,25 @@ impl Page {
                     page.configuration.push_str(&inside);
                 }
                 "ini" | "rust" => {}
-                other => bail!("there is a block marked {other:?}, and nobody knows what to do with it"),
+                other => bail!("unknown block mark {other:?}"),
             }
         }
         page.spans = prose.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         Ok(page)
     }
 
-    /// The commands that are run by nobody here, without their remarks.
-    pub fn elsewhere(&self) -> impl Iterator<Item = &str> {
+    /// The commands in `sh elsewhere` blocks, without their comments.
+    pub fn commands_not_run(&self) -> impl Iterator<Item = &str> {
         let blocks = self.blocks.iter().filter(|block| block.mark == "sh elsewhere");
         blocks
             .flat_map(|block| block.script.lines())
             .map(|line| line.split(" #").next().unwrap_or(line).trim())
     }
 
-    /// The commands of ours that are named in passing, each of `one|other` as a command of its own, and those for another
+    /// Our commands that the page mentions but does not run, each alternative of `one|other` as its own command, and those for another
     /// machine. `COMMAND` stands for any of them.
-    pub fn named(&self) -> Vec<String> {
-        let mut named: Vec<String> = self.elsewhere().map(str::to_owned).collect();
+    pub fn named_commands(&self) -> Vec<String> {
+        let mut named: Vec<String> = self.commands_not_run().map(str::to_owned).collect();
         let machine = self.blocks.iter().filter(|block| block.mark == "sh machine");
         let lines = machine.flat_map(|block| block.script.lines());
         named.extend(lines.filter(|line| line.starts_with("switchyard ")).map(str::to_owned));
@@ -103,8 +106,8 @@ impl Page {
     }
 }
 
-/// Whether a line is as the page has it.
-fn is_like(line: &str, pattern: &str) -> bool {
+/// Whether a line of output matches a line of the page.
+fn line_matches(line: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('…');
     let Some(mut rest) = pieces.next().and_then(|first| line.strip_prefix(first)) else { return false };
     let pieces: Vec<&str> = pieces.collect();
@@ -118,10 +121,10 @@ fn is_like(line: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The first line of the page's that was not printed where it should have been.
-pub fn missing<'a>(printed: &str, wanted: &'a str) -> Option<&'a str> {
+/// The first line of the page that is missing in the output.
+pub fn missing_line<'a>(printed: &str, wanted: &'a str) -> Option<&'a str> {
     let mut lines = printed.lines();
-    wanted.lines().find(|pattern| !lines.any(|line| is_like(line, pattern)))
+    wanted.lines().find(|pattern| !lines.any(|line| line_matches(line, pattern)))
 }
 
 #[cfg(test)]
@@ -129,25 +132,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_printed_is_noticed() {
-        assert!(is_like("a b c", "a…c") && is_like("a", "a") && is_like("abc", "…"));
-        assert!(!is_like("a b c", "a…d") && !is_like("ab", "a") && !is_like("b", "a…"));
-        assert_eq!(missing("one\ntwo\nthree\n", "one\nthree\n"), None);
-        assert_eq!(missing("one\ntwo\n", "two\none\n"), Some("one"));
+    fn missing_output_is_detected() {
+        assert!(line_matches("a b c", "a…c") && line_matches("a", "a") && line_matches("abc", "…"));
+        assert!(!line_matches("a b c", "a…d") && !line_matches("ab", "a") && !line_matches("b", "a…"));
+        assert_eq!(missing_line("one\ntwo\nthree\n", "one\nthree\n"), None);
+        assert_eq!(missing_line("one\ntwo\n", "two\none\n"), Some("one"));
     }
 
     #[test]
-    fn a_page_is_taken_apart() {
+    fn a_page_is_parsed() {
         let text = "Say `switchyard man\nDIR` or `x`.\n```sh\na\n```\n```text\nb\n```\n```sh elsewhere\ncargo xtask test  # slow\n```\n\
                     `switchyard sms send|log`\n```toml\nk = 1\n```\n";
-        let page = Page::parse(text, &["sh", "sh elsewhere"]).unwrap();
+        let page = ManualPage::parse(text, &["sh", "sh elsewhere"]).unwrap();
         assert_eq!((page.blocks.len(), page.blocks[0].script.as_str()), (2, "a\n"));
         assert_eq!((page.blocks[0].printed.as_str(), page.blocks[1].mark.as_str()), ("b\n", "sh elsewhere"));
         assert_eq!(page.configuration, "\nk = 1\n");
         let named = ["cargo xtask test", "switchyard man DIR", "switchyard sms log", "switchyard sms send"];
-        assert_eq!(page.named(), named);
-        assert!(Page::parse("so:\n\n    rm -r x\n", &["sh"]).is_err(), "nobody runs this");
-        assert!(Page::parse("```bash\nx\n```\n", &["sh"]).is_err(), "nobody knows what this is");
-        assert!(Page::parse("```text\nx\n```\n", &["sh"]).is_err(), "nobody has printed this");
+        assert_eq!(page.named_commands(), named);
+        assert!(ManualPage::parse("so:\n\n    rm -r x\n", &["sh"]).is_err(), "indented block");
+        assert!(ManualPage::parse("```bash\nx\n```\n", &["sh"]).is_err(), "unknown mark");
+        assert!(ManualPage::parse("```text\nx\n```\n", &["sh"]).is_err(), "output without a command");
     }
 }

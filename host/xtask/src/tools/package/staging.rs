@@ -1,18 +1,18 @@
-//! The files that every form has: the stripped binary, plugins, completions, manual pages.
+//! The files that every package format contains: the stripped binary, plugins, completions, manual pages.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::house;
+use xtask::workspace;
 
-/// A folder with everything that is built; what is in the source tree is taken from there.
+/// A folder with everything that is built; files of the source tree are taken from there.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct StagingDir {
     pub(super) folder: PathBuf,
 }
 
-impl Stage {
-    /// Makes it anew, of this binary. Its place is fixed: the list of the Debian package's files names it.
+impl StagingDir {
+    /// Makes the folder for this binary. Its path is fixed: the Debian package's list of files contains it.
     pub(super) fn make(binary: &Path) -> Result<Self> {
         let folder = super::folder().join("stage");
         if folder.exists() {
@@ -23,7 +23,7 @@ impl Stage {
         }
         let stripped = folder.join("switchyard");
         let mut strip = Command::new("strip");
-        house::run(strip.args(["--strip-unneeded", "-o"]).arg(&stripped).arg(binary))?;
+        workspace::run(strip.args(["--strip-unneeded", "-o"]).arg(&stripped).arg(binary))?;
 
         for (shell, name) in [("bash", "switchyard"), ("zsh", "_switchyard"), ("fish", "switchyard.fish")] {
             let output =
@@ -32,13 +32,13 @@ impl Stage {
             std::fs::write(folder.join("completions").join(name), output.stdout)?;
         }
         let mut man = Command::new(&stripped);
-        house::run(man.arg("man").arg(folder.join("man")).stdout(Stdio::null()))?;
+        workspace::run(man.arg("man").arg(folder.join("man")).stdout(Stdio::null()))?;
 
         let built = crate::plugins::build()?;
         for entry in std::fs::read_dir(&built).with_context(|| format!("reading {}", built.display()))? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Those that misbehave for tests stay at home.
+            // The test plugins that misbehave are not packaged.
             if path.extension().is_some_and(|end| end == "wasm") && !name.starts_with("test_") {
                 std::fs::copy(&path, folder.join("plugins").join(name))?;
             }
@@ -55,10 +55,10 @@ impl Stage {
 
 /// `appliance-image/package`.
 pub(super) fn sources() -> PathBuf {
-    house::root().join("appliance-image/package")
+    workspace::root().join("appliance-image/package")
 }
 
-/// Copies a file, with the folders that it needs.
+/// Copies a file, and creates its parent folders.
 pub(super) fn put(from: &Path, to: &Path) -> Result<()> {
     if let Some(above) = to.parent() {
         std::fs::create_dir_all(above)?;

@@ -1,10 +1,10 @@
-//! Finished messages in memory, in the shape of a busy day: a text of a hundred octets, one submission, one receipt.
+//! Finished messages in memory, typical for a busy day: texts of a hundred octets, one submission, one delivery receipt.
 
-use archive::{BoxError, Parties, Source};
+use archive::{FinishedSource, PeerDirectory, SourceError};
 use bytes::Bytes;
 use model::{
-    Address, DecidedBy, Final, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    ReceiptRequest, Routed, Step, StepKind, Text, Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId,
+    PluginVersion, Priority, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ use std::time::Duration;
 /// 2026-03-01 00:00 UTC.
 const START: u64 = 1_772_323_200_000;
 
-/// Subscribers among whom messages go round.
+/// Number of subscribers.
 pub(crate) const SUBSCRIBERS: u64 = 200_000;
 
 const NAMES: [&str; 6] = ["acme", "bank", "clinic", "daily", "north", "south"];
 
-/// A number of a subscriber; neighbours in time are no neighbours in the index.
+/// The number of a subscriber; consecutive messages are not adjacent in the index.
 pub(crate) fn number(n: u64) -> String {
     format!("4917{:08}", n.wrapping_mul(48_271) % SUBSCRIBERS)
 }
 
 #[derive(Default)]
-pub(crate) struct Shelf {
-    messages: Mutex<BTreeMap<u64, (Message, Final)>>,
+pub(crate) struct MemorySource {
+    messages: Mutex<BTreeMap<u64, (Message, FinalRecord)>>,
     empty: Condvar,
 }
 
-impl Shelf {
+impl MemorySource {
     pub(crate) fn put(&self, first: u64, count: u64) {
         let made: Vec<_> = (first..first + count).map(finished).collect();
         self.messages.lock().extend(made.into_iter().map(|message| (message.0.id.0, message)));
@@ -47,7 +47,7 @@ impl Shelf {
     }
 }
 
-impl Parties for Shelf {
+impl PeerDirectory for MemorySource {
     fn name(&self, id: PeerId) -> Arc<str> {
         NAMES.get(id.0 as usize).copied().unwrap_or("?").into()
     }
@@ -57,12 +57,12 @@ impl Parties for Shelf {
     }
 }
 
-impl Source for Shelf {
-    fn read(&self, after: MessageId, most: usize) -> Result<Vec<(Message, Final)>, BoxError> {
+impl FinishedSource for MemorySource {
+    fn read(&self, after: MessageId, most: usize) -> Result<Vec<(Message, FinalRecord)>, SourceError> {
         Ok(self.messages.lock().range(after.0 + 1..).take(most).map(|(_, message)| message.clone()).collect())
     }
 
-    fn removed(&self, ids: Vec<MessageId>) -> Result<(), BoxError> {
+    fn remove(&self, ids: Vec<MessageId>) -> Result<(), SourceError> {
         let mut messages = self.messages.lock();
         for id in ids {
             messages.remove(&id.0);
@@ -76,7 +76,7 @@ impl Source for Shelf {
     }
 }
 
-fn finished(n: u64) -> (Message, Final) {
+fn finished(n: u64) -> (Message, FinalRecord) {
     let accepted_at = Timestamp(START + n * 2);
     let at = |ms: u64| Timestamp(accepted_at.0 + ms);
     let peer = PeerId(4 + u32::from(n.is_multiple_of(3)));
@@ -84,7 +84,7 @@ fn finished(n: u64) -> (Message, Final) {
     let step = |ms, kind| Step { at: at(ms), kind };
     let message = Message {
         id: MessageId(MessageId::FIRST.0 + n),
-        kind: model::Kind::Text,
+        kind: model::MessageKind::Text,
         origin: PeerId(u32::try_from(n % 4).unwrap_or(0)),
         source: Address::new(0, 1, format!("1069{:04}", n % 20).as_bytes()),
         destination: Address::international(&number(n)),
@@ -92,7 +92,7 @@ fn finished(n: u64) -> (Message, Final) {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::default(),
-        receipts: ReceiptRequest::FINAL,
+        dlr_request: DlrRequest::FINAL,
         replace_if_present: false,
         submission: None,
         text: Text { octets: format!("{n:0100}").into(), data_coding: 0, udhi: false, payload: false },
@@ -100,18 +100,18 @@ fn finished(n: u64) -> (Message, Final) {
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),
-        routed: Routed {
+        routed: RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(peer)]),
-            by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
+            by: Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: Some("prefix 49".into()),
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         },
     };
     let reported = 1500 + n * 7919 % 9000;
-    let ended = Final {
+    let ended = FinalRecord {
         state: FinalState::Delivered,
         at: at(reported),
         error: 0,
@@ -121,7 +121,7 @@ fn finished(n: u64) -> (Message, Final) {
             step(0, StepKind::Accepted),
             step(3, StepKind::Submitted { peer, attempt: 1 }),
             step(3 + n * 31 % 60, StepKind::Responded { id: peer_id }),
-            step(reported, StepKind::Reported { state: 2, error: 0 }),
+            step(reported, StepKind::DlrReceived { state: 2, error: 0 }),
         ],
     };
     (message, ended)

@@ -1,4 +1,4 @@
-//! The daemons of the image and of the tarball, run as they are handed out.
+//! Tests of the image and of the tarball: runs their daemons as they are packaged.
 
 use super::oci::USER;
 use anyhow::{Context, Result, ensure};
@@ -6,19 +6,19 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use xtask::appliance::free_port;
-use xtask::house;
-use xtask::load::Stop;
+use xtask::load::StopFlag;
+use xtask::test_daemon::free_port;
+use xtask::workspace;
 
-/// Longest time until it answers; plugins are compiled first.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Maximum time until it answers; plugins are compiled first.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Runs the tarball's daemon, with the tarball's configuration at free ports; a peer whose address is a name shows that names
-/// are found without the libraries of this machine.
+/// Runs the tarball's daemon with the tarball's configuration on free ports. A peer with a host name shows that names
+/// are resolved without this machine's libraries.
 pub(super) fn tarball(tarball: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut tar = Command::new("tar");
-    house::run(
+    workspace::run(
         tar.args(["--extract", "--strip-components=1", "--file"])
             .arg(tarball)
             .arg("--directory")
@@ -30,30 +30,33 @@ pub(super) fn tarball(tarball: &Path) -> Result<()> {
         prefix: folder.path().display().to_string(),
         data: folder.path().join("data").display().to_string(),
     };
-    let told = run.serve(&folder.path().join("etc/switchyard"), "http")?;
-    println!("package: {} runs: {told}", tarball.display());
+    let summary = run.serve(&folder.path().join("etc/switchyard"), "http")?;
+    println!("package: {} runs: {summary}", tarball.display());
     Ok(())
 }
 
-/// Unpacks the image as a container engine would, and runs it as the image's user in the image's files and no others.
+/// Unpacks the image like a container engine, and runs it as the image's user with only the image's files.
 pub(super) fn image(layout: &Path) -> Result<()> {
     let above = tempfile::tempdir()?;
     let bundle = above.path().join("bundle");
     let image = format!("{}:{}", layout.display(), super::version());
-    house::run(
-        house::as_root("umoci").args(["unpack", "--image", &image]).arg(&bundle).stdout(Stdio::null()),
+    workspace::run(
+        workspace::root_command("umoci")
+            .args(["unpack", "--image", &image])
+            .arg(&bundle)
+            .stdout(Stdio::null()),
     )?;
     let root = bundle.join("rootfs");
-    house::run(house::as_root("mkdir").arg("--parents").arg(root.join("dev")))?;
-    // What engines give to every container, as far as it is asked for: devices (OCI runtime specification, "Default Devices"), and
+    workspace::run(workspace::root_command("mkdir").arg("--parents").arg(root.join("dev")))?;
+    // What engines provide to every container, as far as it is needed: devices (OCI runtime specification, "Default Devices"), and
     // a name for loopback.
     let hosts = tempfile::NamedTempFile::new()?;
     std::fs::write(hosts.path(), "127.0.0.1 localhost\n")?;
-    let mut install = house::as_root("install");
-    house::run(install.arg("--mode=0644").arg(hosts.path()).arg(root.join("etc/hosts")))?;
+    let mut install = workspace::root_command("install");
+    workspace::run(install.arg("--mode=0644").arg(hosts.path()).arg(root.join("etc/hosts")))?;
     for (name, minor) in [("null", "3"), ("random", "8"), ("urandom", "9")] {
-        let mut mknod = house::as_root("mknod");
-        house::run(mknod.arg("--mode=0666").arg(root.join("dev").join(name)).args(["c", "1", minor]))?;
+        let mut mknod = workspace::root_command("mknod");
+        workspace::run(mknod.arg("--mode=0666").arg(root.join("dev").join(name)).args(["c", "1", minor]))?;
     }
     let chroot = if rustix::process::geteuid().is_root() { vec![] } else { vec!["sudo".into()] };
     let user = format!("--userspec={USER}:{USER}");
@@ -67,24 +70,26 @@ pub(super) fn image(layout: &Path) -> Result<()> {
         prefix: String::new(),
         data: "/var/lib/switchyard".to_owned(),
     };
-    let told = run.serve(&root.join("etc/switchyard"), "https");
-    house::run(house::as_root("rm").args(["--recursive", "--force", "--one-file-system"]).arg(&bundle))?;
-    println!("package: {image} runs, as its user and in its own files: {}", told?);
+    let summary = run.serve(&root.join("etc/switchyard"), "https");
+    workspace::run(
+        workspace::root_command("rm").args(["--recursive", "--force", "--one-file-system"]).arg(&bundle),
+    )?;
+    println!("package: {image} runs as its user with its own files: {}", summary?);
     Ok(())
 }
 
-/// How a daemon is run.
+/// How to run a daemon.
 struct Run {
     program: Vec<std::ffi::OsString>,
-    /// Where its file system begins.
+    /// Root of its file system.
     root: PathBuf,
-    /// What stands before the paths of its configuration.
+    /// Prefix of the paths in its configuration.
     prefix: String,
     data: String,
 }
 
 impl Run {
-    /// Runs it until it was seen to work; what it says of itself.
+    /// Runs it until it has delivered a message; returns its version.
     fn serve(&self, etc: &Path, scheme: &str) -> Result<String> {
         let (http, smpp) = (free_port()?, free_port()?);
         let text = std::fs::read_to_string(etc.join("switchyard.toml"))?;
@@ -103,8 +108,8 @@ impl Run {
         let written = etc.join("trial.toml.new");
         let mine = tempfile::NamedTempFile::new()?;
         std::fs::write(mine.path(), text + &peer)?;
-        house::run(house::as_root("install").arg("--mode=0644").arg(mine.path()).arg(&written))?;
-        house::run(house::as_root("mv").arg(&written).arg(&config))?;
+        workspace::run(workspace::root_command("install").arg("--mode=0644").arg(mine.path()).arg(&written))?;
+        workspace::run(workspace::root_command("mv").arg(&written).arg(&config))?;
         let inside = Path::new("/").join(config.strip_prefix(&self.root).unwrap_or(&config));
 
         let log = tempfile::NamedTempFile::new()?;
@@ -120,12 +125,12 @@ impl Run {
                 .context("starting the daemon")?,
         );
         let said = || std::fs::read_to_string(log.path()).unwrap_or_default();
-        let (pause, deadline) = (Stop::default(), Instant::now() + PATIENCE);
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
         while !said().contains(": ready ") {
             if let Some(status) = daemon.0.try_wait()? {
                 anyhow::bail!("it ended with {status}:\n{}", said());
             }
-            ensure!(Instant::now() < deadline, "it was not ready within {PATIENCE:?}:\n{}", said());
+            ensure!(Instant::now() < deadline, "it was not ready within {TIMEOUT:?}:\n{}", said());
             pause.pause(Duration::from_millis(50));
         }
         // The peer is dialled by its name.
@@ -170,7 +175,7 @@ struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // chroot becomes the daemon; sudo passes this on.
+        // chroot becomes the daemon; sudo forwards the signal.
         if let Some(id) = rustix::process::Pid::from_raw(i32::try_from(self.0.id()).unwrap_or(0)) {
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         }
