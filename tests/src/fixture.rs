@@ -5,29 +5,29 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use xtask::appliance::{Appliance, Blueprint};
-use xtask::house;
+use xtask::test_daemon::{TestDaemon, TestDaemonConfig};
+use xtask::workspace;
 
-/// Everything to the peer `upstream`.
+/// A policy that routes everything to the peer `upstream`.
 pub const POLICY: &str = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
-/// Builds the daemon once for each test program: a test of an old binary would prove nothing.
+/// Builds the daemon once per test program: testing an old binary would prove nothing.
 fn daemon() -> Result<&'static Path> {
     static BUILT: OnceLock<Result<PathBuf>> = OnceLock::new();
-    match BUILT.get_or_init(|| house::daemon(false)) {
+    match BUILT.get_or_init(|| workspace::daemon(false)) {
         Ok(binary) => Ok(binary),
         Err(error) => anyhow::bail!("{error:#}"),
     }
 }
 
-/// Builds the guests, once as well.
+/// Builds the plugins, also once.
 fn guests() -> Result<()> {
     static BUILT: OnceLock<Result<()>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
-        let mut plugins = house::cargo();
-        // By the alias, which asks for the features that the tests were built with.
+        let mut plugins = workspace::cargo();
+        // By the alias, which requests the features that the tests were built with.
         plugins.args(["xtask", "plugins"]);
-        house::run(plugins.stdout(Stdio::null())).context("building the guests")?;
+        workspace::run(plugins.stdout(Stdio::null())).context("building the guests")?;
         Ok(())
     });
     match built {
@@ -38,24 +38,24 @@ fn guests() -> Result<()> {
 
 /// A folder of one test, removed with it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Fixture {
     folder: tempfile::TempDir,
     binary: PathBuf,
     plugins: PathBuf,
 }
 
-impl Stage {
+impl Fixture {
     /// Builds what is to be tested, and makes the folder.
     pub fn new() -> Result<Self> {
-        let stage = Self::without_guests()?;
+        let fixture = Self::without_plugins()?;
         guests()?;
-        Ok(stage)
+        Ok(fixture)
     }
 
-    /// The same for a test that has no use for plugins.
-    pub fn without_guests() -> Result<Self> {
+    /// A fixture for tests that need no plugins.
+    pub fn without_plugins() -> Result<Self> {
         let binary = daemon()?.to_owned();
-        let plugins = house::root().join("target/plugins");
+        let plugins = workspace::root().join("target/plugins");
         Ok(Self { folder: tempfile::tempdir()?, binary, plugins })
     }
 
@@ -64,58 +64,58 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The daemon.
+    /// The daemon's path.
     pub fn binary(&self) -> &Path {
         &self.binary
     }
 
-    /// `switchyard` on the command line, as an admin of this appliance.
-    pub fn command(&self, appliance: &Appliance) -> Command {
+    /// `switchyard` as a command line client of this daemon, with the root token.
+    pub fn command(&self, appliance: &TestDaemon) -> Command {
         let mut command = Command::new(&self.binary);
         command
-            .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
-            .env("SWITCHYARD_TOKEN_FILE", appliance.blueprint().data().join("token"))
+            .env("SWITCHYARD_URL", format!("http://{}", appliance.config().http()))
+            .env("SWITCHYARD_TOKEN_FILE", appliance.config().data().join("token"))
             .env_remove("SWITCHYARD_TOKEN")
             .env_remove("SWITCHYARD_CONFIG")
             .stdin(Stdio::null());
         command
     }
 
-    /// A built guest, such as `prefix_router`.
+    /// Path of a built plugin, such as `prefix_router`.
     pub fn guest(&self, name: &str) -> PathBuf {
         self.plugins.join(format!("{name}.wasm"))
     }
 
-    /// What is in it.
+    /// The octets of a built plugin.
     pub fn component(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.guest(name);
         std::fs::read(&path).with_context(|| format!("reading {}", path.display()))
     }
 
-    /// A configuration in which the default router sends everything to the peer `upstream`; neither that peer nor an
-    /// account is in it yet.
-    pub fn blueprint(&self) -> Result<Blueprint> {
-        let mut blueprint = Blueprint::new(&self.binary, &self.folder.path().join("appliance"))?;
-        blueprint.router(&self.guest("prefix_router"), POLICY)?;
-        Ok(blueprint)
+    /// A configuration in which the default router sends everything to the peer `upstream`; it contains neither that peer nor an
+    /// account yet.
+    pub fn config(&self) -> Result<TestDaemonConfig> {
+        let mut config = TestDaemonConfig::new(&self.binary, &self.folder.path().join("appliance"))?;
+        config.router(&self.guest("prefix_router"), POLICY)?;
+        Ok(config)
     }
 }
 
-/// A policy document as it is shipped, such as `retries`.
+/// A policy document of `policies/`, such as `retries`.
 pub fn shipped(policy: &str) -> Result<String> {
-    let path = house::root().join("policies").join(format!("{policy}.toml"));
+    let path = workspace::root().join("policies").join(format!("{policy}.toml"));
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Gives a component to the appliance; gives back its version.
-pub fn upload(appliance: &Appliance, plugin: &str, component: &[u8]) -> Result<String> {
+/// Uploads a component; returns its version.
+pub fn upload(appliance: &TestDaemon, plugin: &str, component: &[u8]) -> Result<String> {
     let uploaded = appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), component)?;
     Ok(uploaded["version"].as_str().context("no version")?.to_owned())
 }
 
-/// Makes a plugin's version the only plugin of a hook. `more` are further keys of the binding.
+/// Makes this version the only plugin of a hook. `more` are further keys of the binding.
 pub fn activate(
-    appliance: &Appliance,
+    appliance: &TestDaemon,
     hook: &str,
     (plugin, version): (&str, &str),
     policy: &str,
@@ -129,9 +129,9 @@ pub fn activate(
     Ok(())
 }
 
-/// Both; gives back the version.
+/// Uploads and activates a component; returns its version.
 pub fn bind(
-    appliance: &Appliance,
+    appliance: &TestDaemon,
     hook: &str,
     plugin: &str,
     component: &[u8],

@@ -1,44 +1,44 @@
-//! A running appliance with one of everything that operations are about.
+//! A running daemon with at least one of every kind of object.
 
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD, free_port};
-use behaviour_tests::load::gsm::{HlrOptions, StandInHlr, Subscribers};
+use behaviour_tests::fake_image_service::FakeImageService;
+use behaviour_tests::load::gsm::{HlrOptions, SimulatedHlr, Subscribers};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
-use behaviour_tests::operator::Operator;
-use behaviour_tests::{POLICY, Stage, until, upload};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, free_port};
+use behaviour_tests::{Fixture, POLICY, until, upload};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// ESME_RSYSERR: the peer may take it later.
+/// ESME_RSYSERR: the peer may accept it later.
 const FAULT: u32 = 0x08;
 
-pub(crate) struct Stand {
-    pub(crate) appliance: Appliance,
-    /// What it says of itself.
+pub(crate) struct ApiFixture {
+    pub(crate) appliance: TestDaemon,
+    /// Its API document.
     pub(crate) document: Value,
     component: Vec<u8>,
     version: String,
     uncertain: String,
     numbers: AtomicU64,
     sink: Sink,
-    _hlr: StandInHlr,
-    _stage: Stage,
+    _hlr: SimulatedHlr,
+    _fixture: Fixture,
 }
 
-impl Stand {
+impl ApiFixture {
     pub(crate) fn start() -> Result<Self> {
-        let stage = Stage::new()?;
+        let fixture = Fixture::new()?;
         let tally = Arc::new(Tally::new(1_000));
         let sink = Sink::start(SinkOptions::default(), &tally)?;
-        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(1, "1")))?;
-        let mut blueprint = stage.blueprint()?;
-        blueprint
+        let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(1, "1")))?;
+        let mut config = fixture.config()?;
+        config
             .account("acme", "")
-            .peer("upstream", sink.address(), "receipts = false\nuncertain = \"ask\"")
-            .archive(&format!("sqlite:{}", stage.folder().join("archive.db").display()))
+            .peer("upstream", sink.address(), "dlrs = false\nuncertain = \"query\"")
+            .archive(&format!("sqlite:{}", fixture.folder().join("archive.db").display()))
             .tables(&format!(
                 "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nlisten = \"127.0.0.1:{}\"\n\
                  service-centre = \"19990014444\"\n",
@@ -46,9 +46,9 @@ impl Stand {
                 hlr.ctrl(),
                 free_port()?
             ))
-            .environment("SWITCHYARD_OPERATE", Operator::start(stage.folder())?.socket());
-        let appliance = blueprint.start()?;
-        let component = stage.component("prefix_router")?;
+            .environment("SWITCHYARD_OPERATE", FakeImageService::start(fixture.folder())?.socket());
+        let appliance = config.start()?;
+        let component = fixture.component("prefix_router")?;
         let version = upload(&appliance, "prefix-router", &component)?;
 
         let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "4917", false)?;
@@ -57,13 +57,13 @@ impl Stand {
         submit(1)?;
         let finished = |page: &Value| page["messages"].as_array().is_some_and(|all| !all.is_empty());
         until("a message is archived", || Ok(finished(&appliance.get("/v1/history")?)))?;
-        // Taken by the peer, and never answered.
+        // Accepted by the peer, but never answered.
         sink.behave(SinkOptions { delay: Duration::from_secs(3_600), ..SinkOptions::default() });
         let uncertain = submit(2)?;
-        until("the peer has it", || Ok(sink.messages_so_far() == 2))?;
+        until("the peer has it", || Ok(sink.message_count() == 2))?;
         sink.drop_links();
         let path = format!("/v1/messages/{uncertain}");
-        until("nobody knows what became of it", || Ok(appliance.get(&path)?["state"] == "uncertain"))?;
+        until("the message is uncertain", || Ok(appliance.get(&path)?["state"] == "uncertain"))?;
 
         let document = appliance.get("/v1/openapi.json")?;
         let numbers = AtomicU64::new(1_000);
@@ -76,7 +76,7 @@ impl Stand {
             numbers,
             sink,
             _hlr: hlr,
-            _stage: stage,
+            _fixture: fixture,
         })
     }
 
@@ -89,8 +89,8 @@ impl Stand {
         json!({ "plugin": "prefix-router", "version": self.version, "policy": POLICY })
     }
 
-    /// A request's text with what is only known now. All of it is read when it is asked for: two that come at the same time
-    /// expect the same.
+    /// Fills in the values that are only known at run time. They are read at the time of the call: two concurrent requests
+    /// expect the same version.
     pub(crate) fn filled(&self, text: &str) -> Result<String> {
         let with = |more: Value| {
             let (mut all, more) = (self.binding(), more);
@@ -128,9 +128,9 @@ impl Stand {
                     let version = self.appliance.get("/v1/configuration")?["version"].to_string();
                     text = text.replace("$CONFIGURATION", &version);
                 }
-                if text.contains("$ORDER") {
-                    let newest = self.appliance.get("/v1/orders")?[0]["id"].to_string();
-                    text = text.replace("$ORDER", &newest);
+                if text.contains("$ACTION") {
+                    let newest = self.appliance.get("/v1/queue-actions")?[0]["id"].to_string();
+                    text = text.replace("$ACTION", &newest);
                 }
                 if text.contains("$DEFERRED") {
                     text = text.replace("$DEFERRED", &self.deferred()?);
@@ -144,7 +144,7 @@ impl Stand {
         })
     }
 
-    /// One that was not there before.
+    /// A new unique number.
     fn new_number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed)
     }
@@ -153,17 +153,17 @@ impl Stand {
     fn deferred(&self) -> Result<String> {
         self.sink.behave(SinkOptions { error_status: FAULT, ..SinkOptions::default() });
         let message = r#"{"account":"acme","from":"100","to":"49171234","text":"hello"}"#;
-        let told = self.appliance.ask("POST", "/v1/messages", message.as_bytes())?;
-        let id = told["id"].as_str().context("no id")?.to_owned();
+        let reply = self.appliance.ask("POST", "/v1/messages", message.as_bytes())?;
+        let id = reply["id"].as_str().context("no id")?.to_owned();
         let path = format!("/v1/messages/{id}");
         until("it is deferred", || Ok(self.appliance.get(&path)?["state"] == "deferred"))?;
         Ok(id)
     }
 
-    /// Opens a session of pat's, whose word may come as a bearer's as well.
+    /// Opens a session for pat; its token may also be sent as a bearer token.
     fn log_in(&self) -> Result<String> {
         let login = r#"{"user":"pat","password":"correct horse"}"#;
-        let answer = ureq::post(format!("http://{}/v1/sessions", self.appliance.blueprint().http()))
+        let answer = ureq::post(format!("http://{}/v1/sessions", self.appliance.config().http()))
             .header("content-type", "application/json")
             .send(login)?;
         let cookie = answer.headers().get("set-cookie").and_then(|cookie| cookie.to_str().ok());
@@ -171,7 +171,7 @@ impl Stand {
         Ok(format!("Bearer {}", word.context("no session in the cookie")?))
     }
 
-    /// Does what must have happened before.
+    /// Establishes the row's preconditions.
     pub(crate) fn prepare(&self, row: &Row) -> Result<()> {
         for (method, at, body) in &row.before {
             let (method, may_fail) = match method.strip_suffix('?') {
@@ -179,14 +179,14 @@ impl Stand {
                 None => (*method, false),
             };
             let body = self.filled(body)?;
-            // A change of the configuration names what it changes.
+            // A configuration change needs the current version.
             let version = self.filled("\"$CONFIGURATION\"")?;
             let headers = [("if-match", version.as_str())];
             let headers = if at.starts_with("/v1/configuration") { headers.as_slice() } else { &[] };
-            let (status, told) = self.appliance.send(method, at, body.as_bytes(), headers)?;
+            let (status, reply) = self.appliance.send(method, at, body.as_bytes(), headers)?;
             ensure!(
                 may_fail || status < 300,
-                "before {} {}: {method} {at}: {status} {told}",
+                "before {} {}: {method} {at}: {status} {reply}",
                 row.method,
                 row.at
             );
@@ -194,7 +194,7 @@ impl Stand {
         Ok(())
     }
 
-    /// The row's request, ready to be sent, as often as is wanted.
+    /// The row's request, which can be sent repeatedly.
     pub(crate) fn request(&self, row: &Row) -> Result<Request> {
         let body = match row.body.as_slice() {
             b"$COMPONENT" => self.component.clone(),
@@ -222,14 +222,14 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Sends it: status and body.
-    pub(crate) fn send(&self, appliance: &Appliance) -> Result<(u16, String)> {
+    /// Sends it; returns status and body.
+    pub(crate) fn send(&self, appliance: &TestDaemon) -> Result<(u16, String)> {
         let headers: Vec<_> =
             self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         appliance.send(self.method, &self.at, &self.body, &headers)
     }
 
-    /// The same with a header of this value.
+    /// A copy with this header.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(other, _)| other != name);
         self.headers.push((name.to_owned(), value.to_owned()));

@@ -1,5 +1,5 @@
-//! Stands in for the appliance image's own part: what the daemon asks of the machine, at a socket (`host/admin/src/machine`). The real
-//! one is tried in the image itself, by `cargo xtask image --test`.
+//! A fake of the appliance image's service, which the daemon calls on a Unix socket (`host/admin/src/appliance_image`). The real
+//! one is tested in the image itself, by `cargo xtask image --test`.
 
 use anyhow::Result;
 use std::io::{Read, Write};
@@ -7,42 +7,42 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What an update begins with here.
+/// Updates begin with this here.
 pub const UPDATE: &[u8] = b"update ";
 
 const STATE: &str = "version 1.0\nslot A\nnext A\nhealthy-a 1.0\nhealthy-b 0.9\nup-seconds 60\nclock-synchronised yes\n\
     data-used 1000000\ndata-size 4000000000\n";
 
-/// Answers as long as the process lives.
+/// Answers while the process lives.
 #[derive(Debug, Clone)]
-pub struct Operator {
+pub struct FakeImageService {
     socket: PathBuf,
     done: Arc<Mutex<Vec<String>>>,
 }
 
-impl Operator {
+impl FakeImageService {
     /// Listens in this folder.
     pub fn start(folder: &Path) -> Result<Self> {
         let socket = folder.join("operate");
         let listener = UnixListener::bind(&socket)?;
-        let operator = Self { socket, done: Arc::default() };
-        let (busy, answering) = (Arc::new(Mutex::new(())), operator.clone());
+        let service = Self { socket, done: Arc::default() };
+        let (busy, answering) = (Arc::new(Mutex::new(())), service.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (busy, answering) = (busy.clone(), answering.clone());
-                // Who goes away before the answer has no use for it.
+                // A client that disconnects does not need the answer.
                 std::thread::spawn(move || drop(answering.answer(stream, &busy)));
             }
         });
-        Ok(operator)
+        Ok(service)
     }
 
-    /// Where it listens, as the daemon is told.
+    /// The socket's path, for the daemon's environment.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The orders that were done, but for questions.
+    /// Executed commands, without queries.
     pub fn done(&self) -> Vec<String> {
         self.done.lock().map(|done| done.clone()).unwrap_or_default()
     }

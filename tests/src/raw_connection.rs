@@ -1,24 +1,24 @@
-//! A bare connection: whatever octets a test wants, and what comes back.
+//! A bare TCP connection that sends any octets and returns what is received.
 
 use anyhow::{Result, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A PDU as it came: command id, status, sequence number, body.
+/// A received PDU: command id, status, sequence number, body.
 pub type RawPdu = (u32, u32, u32, Vec<u8>);
 
 /// A connection.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawConnection {
     socket: TcpStream,
 }
 
-impl Raw {
-    /// Connects. Reading waits as long as a test waits for anything.
+impl RawConnection {
+    /// Connects. Reads have the test timeout.
     pub fn connect(address: SocketAddr) -> Result<Self> {
         let socket = TcpStream::connect(address)?;
-        socket.set_read_timeout(Some(crate::PATIENCE))?;
-        socket.set_write_timeout(Some(crate::PATIENCE))?;
+        socket.set_read_timeout(Some(crate::TIMEOUT))?;
+        socket.set_write_timeout(Some(crate::TIMEOUT))?;
         socket.set_nodelay(true)?;
         Ok(Self { socket })
     }
@@ -36,7 +36,7 @@ impl Raw {
         )
     }
 
-    /// Binds as a transceiver; gives the status of the answer.
+    /// Binds as a transceiver; returns the status of the answer.
     pub fn bind(&mut self, system_id: &str, password: &str) -> Result<u32> {
         let body = [system_id.as_bytes(), &[0], password.as_bytes(), &[0, 0, 0x34, 0, 0, 0]].concat();
         self.send_pdu(9, 1, &body)?;
@@ -67,7 +67,7 @@ impl Raw {
         Ok(String::from_utf8_lossy(&head).into_owned())
     }
 
-    /// Reads until the other side closes; gives what came.
+    /// Reads until the other side closes; returns everything received.
     pub fn until_closed(&mut self) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         match self.socket.read_to_end(&mut all) {
@@ -77,7 +77,7 @@ impl Raw {
         }
     }
 
-    /// Sends until the other side takes no more or closes; gives how many octets it took. Never reads.
+    /// Sends until the other side takes no more or closes; returns the number of octets sent. Never reads.
     pub fn flood(&mut self, octets: &[u8], most: usize) -> Result<usize> {
         self.socket.set_write_timeout(Some(std::time::Duration::from_secs(2)))?;
         let mut sent = 0;
